@@ -1,0 +1,49 @@
+"""Text classifiers that hold up under adversarial attack: randomized smoothing and masked inference (RSMI)."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rsmi.classifier import RsmiClassifier
+    from rsmi.config import RsmiConfig, TrainConfig
+    from rsmi.data import TextDataset, load_data
+    from rsmi.defense import Defense
+    from rsmi.errors import RsmiError
+    from rsmi.records import Prediction, Token
+
+__all__ = [
+    "Defense",
+    "Prediction",
+    "RsmiClassifier",
+    "RsmiConfig",
+    "RsmiError",
+    "TextDataset",
+    "Token",
+    "TrainConfig",
+    "load_data",
+]
+__version__ = version("rsmi")
+
+_HOMES = {
+    "Defense": "rsmi.defense",
+    "Prediction": "rsmi.records",
+    "RsmiClassifier": "rsmi.classifier",
+    "RsmiConfig": "rsmi.config",
+    "RsmiError": "rsmi.errors",
+    "TextDataset": "rsmi.data",
+    "Token": "rsmi.records",
+    "TrainConfig": "rsmi.config",
+    "load_data": "rsmi.data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: `rsmi --help` need not wait for torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rsmi' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,1 @@
+"""Shells around the public API: the command line and the demo."""

@@ -1,0 +1,50 @@
+"""The `rsmi` command: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from rsmi.app.demo import demo
+from rsmi.app.doctor import doctor
+from rsmi.app.evaluate import evaluate
+from rsmi.app.predict import predict
+from rsmi.app.train import train
+
+app = typer.Typer(
+    name="rsmi",
+    help="Text classifiers that hold up under adversarial attack.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (train, predict, evaluate, doctor, demo):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    if version:
+        from rsmi import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Run the command line; a known error is one sentence on stderr and exit code 1."""
+    from rsmi.errors import RsmiError
+
+    try:
+        app()
+    except RsmiError as error:
+        typer.echo(f"rsmi: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("rsmi: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has left: nothing to report, and nobody to report it to
+        sys.exit(0)

@@ -1,0 +1,114 @@
+"""`rsmi demo`: train an undefended and an RSMI classifier on the embedded default and show both side by side."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rsmi.classifier import RsmiClassifier
+    from rsmi.data import TextDataset
+    from rsmi.records import Accuracy
+
+SEED = 0
+_TRAIN, _DEV, _TEST = 2000, 300, 200
+_EPOCHS, _LEARNING_RATE, _BATCH = 3, 3e-4, 16
+_NAMES = {"finetune": "fine-tuned", "rsmi": "RSMI"}
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for models, records and report.")] = Path("runs/demo"),
+    scale: Annotated[
+        float, typer.Option("--scale", min=0.01, max=1.0, help="Share of the texts to use; below 1 for a quick look.")
+    ] = 1.0,
+) -> None:
+    """Train a plain and an RSMI classifier on movie reviews and compare them; minutes on a laptop."""
+    from rsmi.app.demo_report import report_markdown, show
+    from rsmi.data import load_data
+
+    parts = {"train": _TRAIN, "dev": _DEV, "test": _TEST}
+    sets = {split: load_data("mr", split).take(max(20, int(size * scale)), SEED) for split, size in parts.items()}
+    sentences = [json.loads(line) for line in _sentences().splitlines()]
+    out.mkdir(parents=True, exist_ok=True)
+    results = {}
+    for method in _NAMES:
+        classifier = _trained(method, out / method, sets["train"], sets["dev"])
+        results[_NAMES[method]] = _compare(classifier, sets["test"], sentences)
+    summary = {
+        "n_train": len(sets["train"]),
+        "n_test": len(sets["test"]),
+        "n_pairs": len(sentences),
+        "seed": SEED,
+        "source": sets["test"].source,
+        "models": {name: result["accuracy"] for name, result in results.items()},
+    }
+    records = [record for result in results.values() for record in result["records"]]
+    _write(out / "records.jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    _write(out / "report.md", report_markdown(summary, records))
+    show(summary, records)
+    typer.echo(f"models, records.jsonl and report.md are in {out}")
+
+
+def _trained(method: str, folder: Path, train: TextDataset, dev: TextDataset) -> RsmiClassifier:
+    """Train and save, or load what an earlier run of the same demo left."""
+    from rsmi.classifier import RsmiClassifier
+    from rsmi.config import RsmiConfig, TrainConfig
+    from rsmi.method.checkpoint import is_checkpoint
+
+    config = RsmiConfig.variant("plain") if method == "finetune" else RsmiConfig(max_length=128)
+    train_config = TrainConfig.from_dict(
+        {"method": method, "epochs": _EPOCHS, "learning_rate": _LEARNING_RATE, "batch_size": _BATCH}
+    )
+    if is_checkpoint(folder):
+        saved = RsmiClassifier.from_pretrained(folder, seed=SEED, progress=True)
+        same = saved.training_.get("train_config") == train_config.to_dict() and saved.config_ == config
+        if same and saved.training_.get("num_texts") == len(train):
+            typer.echo(
+                f"{folder}: trained by an earlier run with the same settings; remove it to train again", err=True
+            )
+            return saved
+    typer.echo(f"training {_NAMES[method]} on {len(train)} movie-review sentences", err=True)
+    classifier = RsmiClassifier("minilm", config, train_config, seed=SEED, progress=True)
+    classifier.fit(train.texts, train.labels, dev=(dev.texts, dev.labels))
+    classifier.save_pretrained(folder)
+    return classifier
+
+
+def _compare(classifier: RsmiClassifier, test: TextDataset, sentences: list[dict[str, str]]) -> dict[str, Any]:
+    from rsmi.evaluation.accuracy import count_correct, measure_accuracy
+
+    labels = [sentence["label"] for sentence in sentences]
+    clean = classifier.explain([sentence["text"] for sentence in sentences])
+    changed = classifier.explain([sentence["perturbed"] for sentence in sentences])
+    accuracy: dict[str, Accuracy] = {
+        "test": measure_accuracy(classifier, test.texts, test.labels),
+        "clean": count_correct([prediction.label for prediction in clean], labels),
+        "perturbed": count_correct([prediction.label for prediction in changed], labels),
+    }
+    method = str(classifier.training_["train_config"]["method"])
+    records = [
+        {
+            "model": _NAMES[method],
+            "gold": label,
+            "original": before.to_dict(),
+            "perturbed": after.to_dict(),
+            "flipped": before.label == label != after.label,
+        }
+        for label, before, after in zip(labels, clean, changed, strict=True)
+    ]
+    return {"accuracy": {name: value.to_dict() for name, value in accuracy.items()}, "records": records}
+
+
+def _sentences() -> str:
+    return (files("rsmi.app") / "demo_sentences.jsonl").read_text(encoding="utf-8")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file in one step."""
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,81 @@
+"""What the demo found -> a table on the terminal and a Markdown page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_COLUMNS = (
+    ("test", "clean test sentences (n = {n_test})"),
+    ("clean", "hand-picked sentences (n = {n_pairs})"),
+    ("perturbed", "the same, perturbed by hand"),
+)
+_CAVEAT = (
+    "A demonstration, not an evaluation: {n_pairs} sentences perturbed by hand, without looking at any model, are too "
+    "few to rank the two, and no attacker adapted to either. Intervals are 95 % Wilson; seed {seed}."
+)
+
+
+def show(summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
+    """Print a few perturbed sentences with both answers, then the table."""
+    console = Console(highlight=False)
+    console.print()
+    for group in _by_sentence(records)[:6]:
+        first = group[0]
+        console.print(f"[dim]original [/dim] {first['original']['text']}  [dim]({first['gold']})[/dim]", soft_wrap=True)
+        console.print(f"[dim]perturbed[/dim] {first['perturbed']['text']}", soft_wrap=True)
+        console.print("          " + "   ".join(_answer(record) for record in group) + "\n", soft_wrap=True)
+    table = Table(title="right answers, with 95 % intervals")
+    table.add_column("model")
+    for _, title in _COLUMNS:
+        table.add_column(title.format(**summary), justify="right")
+    for name, accuracy in summary["models"].items():
+        table.add_row(name, *(_cell(accuracy[key]) for key, _ in _COLUMNS))
+    console.print(table)
+    console.print(_CAVEAT.format(**summary), style="dim")
+
+
+def report_markdown(summary: dict[str, Any], records: list[dict[str, Any]]) -> str:
+    """Return the demo's result as a Markdown page."""
+    titles = [title.format(**summary) for _, title in _COLUMNS]
+    lines = [
+        "# rsmi demo",
+        "",
+        f"Both models: MiniLM (embedded), {summary['n_train']} training sentences. Data: {summary['source']}.",
+        "",
+        "| model | " + " | ".join(titles) + " |",
+        "|---" * (len(titles) + 1) + "|",
+    ]
+    for name, accuracy in summary["models"].items():
+        lines.append(f"| {name} | " + " | ".join(_cell(accuracy[key]) for key, _ in _COLUMNS) + " |")
+    lines += ["", _CAVEAT.format(**summary), "", "## The sentences", ""]
+    for group in _by_sentence(records):
+        first = group[0]
+        lines.append(f"- ({first['gold']}) {first['original']['text']}")
+        lines.append(f"  - perturbed: {first['perturbed']['text']}")
+        lines += [
+            f"  - {record['model']}: {record['original']['label']} -> {record['perturbed']['label']}"
+            f" ({record['perturbed']['copies']} copies){' **flipped**' if record['flipped'] else ''}"
+            for record in group
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _by_sentence(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault(record["original"]["text"], []).append(record)
+    return list(groups.values())
+
+
+def _answer(record: dict[str, Any]) -> str:
+    colour = "red" if record["perturbed"]["label"] != record["gold"] else "green"
+    votes = record["perturbed"]["second_votes"] or record["perturbed"]["first_votes"]
+    shown = ", ".join(f"{label} {count}" for label, count in votes.items())
+    return f"{record['model']}: [{colour}]{record['perturbed']['label']}[/{colour}] [dim](votes {shown})[/dim]"
+
+
+def _cell(accuracy: dict[str, Any]) -> str:
+    return f"{accuracy['value']:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}]"

@@ -1,0 +1,24 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+TextColumn = Annotated[
+    str | None, typer.Option("--text-column", help="Column of the text, or of the first of a pair; else guessed.")
+]
+PairColumn = Annotated[str | None, typer.Option("--pair-column", help="Column of the second text of a pair.")]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Column of the label; else guessed.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Same seed, same answer. Without it every run draws fresh noise.")
+]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, ...; by default a GPU if any.")]
+Dtype = Annotated[str, typer.Option("--dtype", help="Type of the weights: float32, bfloat16 or float16.")]
+TokenBudget = Annotated[int, typer.Option("--token-budget", min=1, help="Tokens of one forward pass; bounds memory.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Variant = Annotated[
+    str | None,
+    typer.Option("--variant", help="Variant of the method: rsmi, no-mask, no-two-step, rm, gm or plain."),
+]

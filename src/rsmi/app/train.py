@@ -1,0 +1,80 @@
+"""`rsmi train`: labelled texts -> a model folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn
+
+
+def train(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the model.")],
+    base: Annotated[str, typer.Option("--base", help="minilm, a model folder or a hub id.")] = "minilm",
+    method: Annotated[str, typer.Option("--method", help="rsmi, or finetune for the undefended baseline.")] = "rsmi",
+    variant: Annotated[
+        str | None,
+        typer.Option("--variant", help="rsmi, no-mask, no-two-step, rm, gm or plain; by default what fits --method."),
+    ] = None,
+    noise_std: Annotated[float | None, typer.Option("--noise-std", help="Std of the noise (paper: sigma).")] = None,
+    noise_layers: Annotated[
+        str | None, typer.Option("--noise-layers", help="A count, or layer numbers from 0: 0,4,8.")
+    ] = None,
+    num_masks: Annotated[int | None, typer.Option("--num-masks", help="Tokens masked per copy (paper: M).")] = None,
+    max_length: Annotated[int | None, typer.Option("--max-length", help="Tokens read of a text.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Peak learning rate.")] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Texts per update.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=2, help="Train on a random sample of this many.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample, the head, the order and the noise.")] = 0,
+    text_column: TextColumn = None,
+    pair_column: PairColumn = None,
+    label_column: LabelColumn = None,
+    device: Device = None,
+    dtype: Dtype = "float32",
+    as_json: Json = False,
+) -> None:
+    """Train a classifier and save it to a folder."""
+    from rsmi.classifier import RsmiClassifier
+    from rsmi.config import RsmiConfig, TrainConfig
+    from rsmi.data import load_data
+
+    settings: dict[str, Any] = {"noise_std": noise_std, "num_masks": num_masks, "max_length": max_length}
+    given = {name: value for name, value in settings.items() if value is not None}
+    if noise_layers is not None:
+        given["noise_layers"] = _layers(noise_layers)
+    if num_masks is not None:
+        given["num_candidates"] = max(num_masks, RsmiConfig().num_candidates)
+    config = RsmiConfig.variant(variant or ("plain" if method == "finetune" else "rsmi"), **given)
+    training = {"method": method, "epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size}
+    train_config = TrainConfig.from_dict({name: value for name, value in training.items() if value is not None})
+
+    parts = [
+        load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column, seed=seed)
+        for split in ("train", "dev")
+    ]
+    if limit is not None:
+        parts = [parts[0].take(min(limit, len(parts[0])), seed), parts[1].take(min(limit, len(parts[1])), seed)]
+    classifier = RsmiClassifier(base, config, train_config, seed=seed, device=device, dtype=dtype, progress=True)
+    typer.echo(f"{len(parts[0])} training and {len(parts[1])} dev texts: {parts[0].source}", err=True)
+    classifier.fit(parts[0].texts, parts[0].labels, dev=(parts[1].texts, parts[1].labels))
+    classifier.save_pretrained(out)
+    best = max(epoch["dev_accuracy"] for epoch in classifier.training_["history"])
+    if as_json:
+        typer.echo(json.dumps({"folder": str(out), "dev_accuracy": best, **classifier.training_}))
+    else:
+        typer.echo(f"saved {out}: {method} on {base}, dev accuracy {best:.3f} (n = {len(parts[1])}, best epoch)")
+
+
+def _layers(text: str) -> int | tuple[int, ...]:
+    from rsmi.errors import ConfigError
+
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(f"--noise-layers: expected a count or numbers such as 0,4,8; got {text!r}") from None
+    return numbers if "," in text else numbers[0]

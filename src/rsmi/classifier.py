@@ -1,0 +1,304 @@
+"""`RsmiClassifier`: wires the method, trains, saves and loads; holds no maths."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from tqdm.auto import tqdm
+
+from rsmi.config import RsmiConfig, TrainConfig, updated
+from rsmi.data.splits import stratified_split
+from rsmi.errors import ConfigError, InputError, LabelError, NotFittedError
+from rsmi.method import checkpoint
+from rsmi.method.engine import Engine
+from rsmi.method.explanation import explain
+from rsmi.method.inference import Outcome
+from rsmi.method.inputs import as_classes, as_labels, as_texts, class_numbers, from_pipeline
+from rsmi.method.pretrained import Pretrained, load_pretrained
+from rsmi.method.tokens import Encoded
+from rsmi.records import Label, Prediction, TextInput
+from rsmi.seeds import derive, fresh_key
+from rsmi.training.loop import Labelled, make_objective, run_training
+
+Array: TypeAlias = np.ndarray[Any, Any]
+_BAR_FROM = 100  # texts from which a progress bar is worth its lines
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A text classifier that holds up under attack: noise in its layers, masks on its most salient tokens, a vote.
+
+    Follows scikit-learn's conventions: settings in the constructor, `fit` starts afresh from `base`, nested settings
+    as `config__noise_std` and `train_config__epochs`.
+
+    Args:
+        base: "minilm" (embedded, offline), a model folder or a hub id.
+        config: Settings of the method; by default those of the checkpoint, or the paper's.
+        train_config: Settings of training.
+        classes: Labels in the order of the head's outputs; by default the checkpoint's, or the sorted training labels.
+        seed: An int gives the same answer to the same text whatever the batch; None (for deployment) draws fresh noise
+            on every call, so that an attacker cannot foresee it.
+        device: A torch device; by default a GPU if there is one.
+        dtype: Type of the weights: "float32", "bfloat16" or "float16".
+        token_budget: Tokens of one forward pass; lower it if memory runs out.
+        progress: Show a progress bar on stderr; by default for 100 texts or more, on a terminal.
+    """
+
+    training_: dict[str, Any]
+
+    def __init__(
+        self,
+        base: str = "minilm",
+        config: RsmiConfig | None = None,
+        train_config: TrainConfig | None = None,
+        *,
+        classes: Sequence[Label] | None = None,
+        seed: int | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float32",
+        token_budget: int = 8192,
+        progress: bool | None = None,
+    ) -> None:
+        self.base = base
+        self.config = config
+        self.train_config = train_config
+        self.classes = classes
+        self.seed = seed
+        self.device = device
+        self.dtype = dtype
+        self.token_budget = token_budget
+        self.progress = progress
+        self._lock = threading.RLock()
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, config: RsmiConfig | None = None, **settings: Any) -> RsmiClassifier:
+        """Load a saved classifier, or a pretrained model to be trained with `fit`.
+
+        Args:
+            source: A folder written by `save_pretrained`, "minilm", any other model folder or a hub id.
+            config: Overrides the settings saved with the classifier.
+            **settings: Further arguments of the constructor (`classes`, `seed`, `device`, `dtype`, ...).
+        """
+        classifier = cls(str(source), config, **settings)
+        classifier._load()
+        return classifier
+
+    def fit(
+        self,
+        texts: Sequence[TextInput],
+        labels: Sequence[Label],
+        train_config: TrainConfig | None = None,
+        *,
+        dev: tuple[Sequence[TextInput], Sequence[Label]] | None = None,
+    ) -> RsmiClassifier:
+        """Train from `base` on labelled texts and return the classifier.
+
+        Args:
+            texts: Texts, or pairs of texts.
+            labels: Their classes.
+            train_config: Settings of training; by default those of the constructor.
+            dev: Texts and labels that choose the best epoch; by default a stratified part of the training texts.
+        """
+        settings = train_config or self.train_config or TrainConfig()
+        train_texts = as_texts(texts)
+        train_labels = as_labels(labels, len(train_texts))
+        if not train_texts:
+            raise InputError("expected at least two training texts of two classes, got none")
+        classes = as_classes(self._known_classes() or sorted(set(train_labels)))
+        numbers = class_numbers(train_labels, classes)
+        seed = fresh_key() if self.seed is None else self.seed
+        dev_texts: list[TextInput] = []
+        dev_numbers: list[int] = []
+        if dev is not None:
+            dev_texts = as_texts(dev[0])
+            dev_numbers = class_numbers(as_labels(dev[1], len(dev_texts)), classes)
+        elif settings.dev_fraction > 0:
+            kept, held_out = stratified_split(numbers, settings.dev_fraction, seed)
+            dev_texts, dev_numbers = [train_texts[i] for i in held_out], [numbers[i] for i in held_out]
+            train_texts, numbers = [train_texts[i] for i in kept], [numbers[i] for i in kept]
+        with self._lock:
+            loaded = self._load_base(len(classes), seed)
+            engine = self._engine(loaded)
+            history = run_training(
+                loaded.encoder,
+                make_objective(loaded.encoder, engine.plan, engine.config, settings, engine.mask_token_id),
+                settings,
+                Labelled(engine.encode(train_texts), numbers),
+                Labelled(engine.encode(dev_texts), dev_numbers) if dev_texts else None,
+                loaded.tokenizer.pad_token_id,
+                derive(seed, "fit"),
+                progress=sys.stderr.isatty() if self.progress is None else self.progress,
+            )
+            self._adopt(loaded, classes)
+            self.training_ = {
+                "base": self.base,
+                "train_config": settings.to_dict(),
+                "seed": seed,
+                "num_texts": len(train_texts),
+                "num_dev_texts": len(dev_texts),
+                "history": history,
+            }
+        return self
+
+    def predict(self, texts: Sequence[TextInput]) -> Array:
+        """Return the class of each text; under `stop="sequential"` an object array, None where it abstains."""
+        winners = [outcome.decision.winner for _, _, outcome in self._outcomes(as_texts(texts))]
+        if self.config_.stop == "sequential":
+            return np.array([None if winner is None else self.classes_[winner] for winner in winners], dtype=object)
+        return self.classes_[np.array(winners, dtype=np.int64)]
+
+    def predict_proba(self, texts: Sequence[TextInput]) -> Array:
+        """Return shares of the deciding votes (or of the averaged logits), (texts, classes); rows sum to 1."""
+        rows = [outcome.decision.probabilities for _, _, outcome in self._outcomes(as_texts(texts))]
+        return np.stack(rows) if rows else np.empty((0, len(self.classes_)))
+
+    def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
+        """Return each decision with its votes, salient tokens and masks."""
+        return list(self.explain_iter(as_texts(texts)))
+
+    def explain_iter(self, texts: Iterable[TextInput], total: int | None = None) -> Iterator[Prediction]:
+        """Yield explanations one by one from any iterable of texts, in constant memory.
+
+        Args:
+            texts: Texts or pairs; read a few hundred at a time.
+            total: Their number, for the progress bar, where `texts` has no length.
+        """
+        config, classes = self.config_, self._class_tuple()
+        for text, row, outcome in self._outcomes(texts, total):
+            yield explain(outcome, text, row, self._loaded.tokenizer, classes, config)
+
+    def __call__(self, inputs: Any, top_k: int | None = 1) -> list[Any]:
+        """Classify like a transformers text-classification pipeline: dicts with `label` and `score`.
+
+        Args:
+            inputs: A text, a `{"text": ..., "text_pair": ...}`, or a list of either.
+            top_k: 1 for the best class of each text; another number, or None for all, gives a list for each text.
+        """
+        single = isinstance(inputs, (str, dict))
+        texts = [from_pipeline(item) for item in ([inputs] if single else inputs)]
+        classes = self._class_tuple()
+        results: list[Any] = []
+        for row in self.predict_proba(texts):
+            order = np.argsort(-row, kind="stable")[:top_k]
+            scores = [{"label": classes[i], "score": float(row[i])} for i in order]
+            results.append(scores[0] if top_k == 1 else scores)
+        return results[0] if single and top_k != 1 else results
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write an ordinary HF checkpoint (safetensors) and `rsmi_config.json`, replacing an older one in one step."""
+        self._require_fitted()
+        model, classes = self._loaded.encoder.model, self._class_tuple()
+        model.config.id2label = {i: str(label) for i, label in enumerate(classes)}
+        model.config.label2id = {str(label): i for i, label in enumerate(classes)}
+        settings = checkpoint.Settings(config=self.config_, classes=classes, training=self.training_)
+        checkpoint.save(folder, self._loaded.encoder, self._loaded.tokenizer, settings, version("rsmi"))
+
+    @property
+    def config_(self) -> RsmiConfig:
+        """The settings in force: the constructor's, else the checkpoint's, else the defaults."""
+        return self.config or getattr(self, "_saved_config", None) or RsmiConfig()
+
+    @property
+    def randomised(self) -> bool:
+        """Whether the answer depends on random draws, be they fixed by a seed or not."""
+        config = self.config_
+        draws_masks = config.masking == "random" or (config.masking == "gradient" and config.two_step)
+        return draws_masks or config.noise_std > 0 or config.embedding_noise_std > 0
+
+    @property
+    def uses_gradients(self) -> bool:
+        """Whether a prediction takes a gradient."""
+        return self.config_.masking == "gradient"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments and, if `deep`, each setting as `config__...` or `train_config__...`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name, value in (("config", self.config_), ("train_config", self.train_config or TrainConfig())):
+                params |= {f"{name}__{field.name}": getattr(value, field.name) for field in fields(value)}
+        return params
+
+    def set_params(self, **params: Any) -> RsmiClassifier:
+        """Set arguments of the constructor; `config__noise_std=0.3` changes one setting."""
+        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
+        for name, value in params.items():
+            owner, _, field = name.partition("__")
+            if field and owner == "config":
+                self.config = updated(self.config_, **{field: value})
+            elif field and owner == "train_config":
+                self.train_config = updated(self.train_config or TrainConfig(), **{field: value})
+            elif field:
+                raise ConfigError(f"expected config__... or train_config__..., got {name}")
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_loaded") and hasattr(self, "classes_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    def _outcomes(
+        self, texts: Iterable[TextInput], total: int | None = None
+    ) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
+        self._require_fitted()
+        total = len(texts) if isinstance(texts, Sequence) else total
+        many = sys.stderr.isatty() and (total is None or total >= _BAR_FROM)
+        shown = many if self.progress is None else self.progress
+        outcomes = self._engine(self._loaded).outcomes(texts)
+        yield from tqdm(outcomes, "classify", total, unit="text", disable=not shown, dynamic_ncols=True)
+
+    def _engine(self, loaded: Pretrained) -> Engine:
+        return Engine(loaded, self.config_, self.seed, self.token_budget, self._lock)
+
+    def _load(self) -> None:
+        """Load `base` as it is; it can predict at once if it has a trained head."""
+        if checkpoint.is_checkpoint(self.base):
+            settings = checkpoint.read_settings(self.base)
+            if self.classes is not None and as_classes(self.classes) != settings.classes:
+                raise LabelError(f"classes: expected those of {self.base}, {settings.classes}, got {self.classes}")
+            self._saved_config, self.training_ = settings.config, settings.training
+            self._adopt(self._load_base(len(settings.classes), 0, trained=True), settings.classes)
+            return
+        classes = None if self.classes is None else as_classes(self.classes)
+        loaded = self._load_base(None if classes is None else len(classes), self.seed or 0)
+        if loaded.new_head:
+            return
+        names = loaded.encoder.model.config.id2label
+        self._adopt(loaded, classes or as_classes(names[i] for i in sorted(names)))
+
+    def _load_base(self, num_labels: int | None, seed: int, trained: bool = False) -> Pretrained:
+        if self.dtype not in _DTYPES:
+            raise ConfigError(f"dtype: expected one of {', '.join(_DTYPES)}, got {self.dtype!r}")
+        device = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return load_pretrained(self.base, num_labels, derive(seed, "head"), device, _DTYPES[self.dtype], trained)
+
+    def _known_classes(self) -> Sequence[Label] | None:
+        if self.classes is None and checkpoint.is_checkpoint(self.base):
+            return checkpoint.read_settings(self.base).classes
+        return self.classes
+
+    def _adopt(self, loaded: Pretrained, classes: tuple[Label, ...]) -> None:
+        self._loaded = loaded
+        self.classes_ = np.array(classes)
+        self.training_ = getattr(self, "training_", {})
+
+    def _class_tuple(self) -> tuple[Label, ...]:
+        self._require_fitted()
+        return tuple(self.classes_.tolist())
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"expected a trained classifier, {self.base!r} has no trained head; call fit first")

@@ -1,0 +1,237 @@
+"""Frozen, validated settings of the method and of training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from rsmi.errors import ConfigError
+
+Masking = Literal["gradient", "random", "none"]
+Aggregation = Literal["vote", "logit-average"]
+Stop = Literal["paper", "sequential"]
+Method = Literal["rsmi", "finetune"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RsmiConfig:
+    """Settings of the method; the defaults are the paper's for BERT on AG News."""
+
+    noise_std: float = 0.2
+    """Standard deviation of the noise added after each noise layer (paper: sigma)."""
+    noise_layers: int | tuple[int, ...] = 3
+    """How many layers get noise, spread evenly from layer 0 on, or which ones (paper: N_l)."""
+    embedding_noise_std: float = 0.0
+    """Standard deviation of noise at the word embeddings; the paper has none there."""
+    masking: Masking = "gradient"
+    """How copies are masked: by loss gradient (RSMI, GM), at random (RM) or not at all (RSMI-NoMask)."""
+    num_masks: int = 2
+    """Tokens hidden in each copy (paper: M)."""
+    num_candidates: int = 5
+    """Most salient tokens that the masks of step two are drawn from (paper: N)."""
+    saliency_samples: int = 1
+    """Noise draws averaged inside the saliency gradient (paper: nu)."""
+    first_votes: int = 5
+    """Copies voted on in step one (paper: k0)."""
+    second_votes: int = 50
+    """Copies voted on in step two (paper: k1)."""
+    two_step: bool = True
+    """Whether an undecided step one goes on to step two; otherwise step one decides alone."""
+    stop: Stop = "paper"
+    """`paper`: the binomial gate after step one. `sequential`: an exact sequential test that may abstain."""
+    stop_confidence: float = 0.98
+    """Step one decides if P[Bin(first_votes, 1/2) <= top votes] >= this (paper: alpha).
+
+    Under `stop="sequential"` the chance of a wrong answer is at most 1 - stop_confidence.
+    """
+    aggregation: Aggregation = "vote"
+    """Whether copies vote or their logits are averaged (the paper averages when it is attacked)."""
+    max_length: int = 256
+    """Tokens read of a text, special ones included; the model's own limit holds too."""
+    mask_token: str | None = None
+    """Token that hides another; by default the tokenizer's mask token, or T5's first sentinel."""
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        if isinstance(self.noise_layers, tuple):
+            _require(bool(self.noise_layers), "noise_layers", "at least one index, or a count", self.noise_layers)
+            _require(
+                all(type(i) is int and i >= 0 for i in self.noise_layers)
+                and len(set(self.noise_layers)) == len(self.noise_layers),
+                "noise_layers",
+                "distinct indices counted from 0",
+                self.noise_layers,
+            )
+        else:
+            _require(self.noise_layers >= 1, "noise_layers", "a count >= 1, or indices", self.noise_layers)
+        for name in ("noise_std", "embedding_noise_std"):
+            value = getattr(self, name)
+            _require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
+        for name in ("num_masks", "num_candidates", "saliency_samples", "first_votes", "second_votes"):
+            _require(getattr(self, name) >= 1, name, "an integer >= 1", getattr(self, name))
+        _require(self.max_length >= 4, "max_length", "an integer >= 4", self.max_length)
+        _require(0 < self.stop_confidence < 1, "stop_confidence", "a number between 0 and 1", self.stop_confidence)
+        if self.masking == "gradient" and self.num_masks > self.num_candidates:
+            raise ConfigError(f"num_masks ({self.num_masks}) cannot exceed num_candidates ({self.num_candidates})")
+        if self.stop == "sequential" and self.aggregation != "vote":
+            raise ConfigError('stop="sequential" counts votes; expected aggregation="vote", got "logit-average"')
+
+    @classmethod
+    def variant(cls, name: str, **settings: Any) -> RsmiConfig:
+        """Return a named variant of the method; `settings` override its fields.
+
+        Args:
+            name: `rsmi`, `no-mask` (noise, two steps, no masks), `no-two-step` (step one decides), `rm` (random
+                masks, no noise, logits averaged), `gm` (gradient masks, no noise, one deterministic copy) or `plain`
+                (one ordinary forward pass: the undefended model).
+            **settings: Fields that differ from the variant's.
+        """
+        return cls(**{**_variant_fields(name), **settings})
+
+    def as_variant(self, name: str) -> RsmiConfig:
+        """Return these settings with the fields that make a variant; see `variant`."""
+        return replace(self, **_variant_fields(name))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RsmiConfig:
+        """Build from plain JSON values; unknown names are refused."""
+        return cls(**_known_fields(cls, values))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "rsmi": {},
+    "no-mask": {"masking": "none"},
+    "no-two-step": {"two_step": False},
+    "rm": {"masking": "random", "noise_std": 0.0, "two_step": False, "aggregation": "logit-average"},
+    "gm": {"noise_std": 0.0, "two_step": False, "first_votes": 1, "aggregation": "logit-average"},
+    "plain": {
+        "masking": "none",
+        "noise_std": 0.0,
+        "two_step": False,
+        "first_votes": 1,
+        "aggregation": "logit-average",
+    },
+}
+"""Fields that set each variant of the paper apart from the full method."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """Settings of training: AdamW, linear schedule, gradient clipping, best epoch on the dev set."""
+
+    method: Method = "rsmi"
+    """Objective: `rsmi`, or `finetune` for plain cross-entropy."""
+    epochs: int = 3
+    """Passes over the training texts (the paper: 10)."""
+    learning_rate: float = 5e-5
+    """Peak learning rate (the paper: 1e-5 for RSMI on base models)."""
+    batch_size: int = 16
+    """Texts per update, over all devices and accumulation steps."""
+    micro_batch_size: int | None = None
+    """Texts per forward pass; must divide `batch_size`, which is then reached by accumulation."""
+    warmup_ratio: float = 0.0
+    """Share of the updates in which the learning rate rises from 0."""
+    weight_decay: float = 0.0
+    """AdamW's decoupled weight decay."""
+    max_grad_norm: float = 1.0
+    """Gradients are clipped to this norm."""
+    embedding_step: float = 1.0
+    """Scale of the batch-mean gradient added to the word embeddings (paper: beta); 0 leaves it out."""
+    dev_fraction: float = 0.1
+    """Share of the training texts held out, stratified, to choose the best epoch; 0 keeps the last epoch."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Arithmetic of the training passes."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        for name in ("epochs", "batch_size"):
+            _require(getattr(self, name) >= 1, name, "an integer >= 1", getattr(self, name))
+        for name in ("learning_rate", "max_grad_norm"):
+            value = getattr(self, name)
+            _require(math.isfinite(value) and value > 0, name, "a finite number > 0", value)
+        for name in ("weight_decay", "embedding_step"):
+            value = getattr(self, name)
+            _require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
+        for name in ("warmup_ratio", "dev_fraction"):
+            _require(0 <= getattr(self, name) < 1, name, "a number in [0, 1)", getattr(self, name))
+        if self.micro_batch_size is not None and (
+            self.micro_batch_size < 1 or self.batch_size % self.micro_batch_size != 0
+        ):
+            raise ConfigError(
+                f"micro_batch_size: expected a divisor of batch_size ({self.batch_size}), got {self.micro_batch_size}"
+            )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
+        """Build from plain JSON values; unknown names are refused."""
+        return cls(**_known_fields(cls, values))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+
+def _variant_fields(name: str) -> dict[str, Any]:
+    if name not in VARIANTS:
+        raise ConfigError(f"expected a variant of {', '.join(VARIANTS)}; got {name!r}")
+    return VARIANTS[name]
+
+
+def updated(config: Any, **settings: Any) -> Any:
+    """Return `config` with some fields replaced, naming any field it does not have."""
+    return replace(config, **_known_fields(type(config), settings))
+
+
+def _known_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    names = [field.name for field in fields(cls)]
+    unknown = sorted(set(values) - set(names))
+    if unknown:
+        raise ConfigError(f"expected settings of {cls.__name__} ({', '.join(names)}); got {', '.join(unknown)}")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+_LITERALS: dict[str, Any] = {
+    "masking": Masking,
+    "aggregation": Aggregation,
+    "stop": Stop,
+    "method": Method,
+    "precision": Literal["fp32", "bf16", "fp16"],
+}
+_OPTIONAL = {"mask_token": str, "micro_batch_size": int}
+
+
+def _check_types(config: RsmiConfig | TrainConfig) -> None:
+    """Refuse a value of another type than its default, so that `True` is no count and "3" no number."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.name in _LITERALS:
+            choices = get_args(_LITERALS[field.name])
+            _require(value in choices, field.name, "one of " + ", ".join(choices), value)
+        elif field.name in _OPTIONAL:
+            kind = _OPTIONAL[field.name]
+            _require(value is None or type(value) is kind, field.name, f"{kind.__name__} or None", value)
+        elif field.name == "noise_layers":
+            _require(type(value) in (int, tuple), field.name, "an int or a tuple of ints", value)
+        elif isinstance(field.default, bool) or isinstance(value, bool):
+            _require(type(value) is bool and isinstance(field.default, bool), field.name, _kind(field.default), value)
+        elif isinstance(field.default, int):
+            _require(type(value) is int, field.name, "an int", value)
+        else:
+            _require(isinstance(value, (int, float)), field.name, "a number", value)
+
+
+def _kind(default: object) -> str:
+    return "a bool" if isinstance(default, bool) else "a number"
+
+
+def _require(holds: bool, name: str, expected: str, value: object) -> None:
+    if not holds:
+        raise ConfigError(f"{name}: expected {expected}, got {value!r}")

@@ -1,0 +1,174 @@
+"""CSV, TSV, JSONL or Parquet file -> rows, texts or a data set, one row in memory at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rsmi.data.build import Origin, build_dataset, build_texts
+from rsmi.data.columns import Columns
+from rsmi.data.dataset import TextDataset
+from rsmi.data.delimited import read_delimited
+from rsmi.data.lines import BrokenLineError, read_lines
+from rsmi.data.rows import Row
+from rsmi.errors import DataError
+from rsmi.records import TextInput
+
+FORMATS: Final = ".csv, .tsv, .jsonl, .ndjson (each also with .gz) or .parquet"
+"""The file name endings that can be read, for messages."""
+_DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
+_JSON_LINES: Final = (".jsonl", ".ndjson")
+_BATCH_ROWS: Final = 1024
+
+
+def has_data_suffix(path: str | Path) -> bool:
+    """Whether the file name ends in one of the formats that can be read."""
+    return _format_of(Path(path)) is not None
+
+
+def iter_rows(path: str | Path) -> Iterator[Row]:
+    """Yield the rows of a file in constant memory.
+
+    Raises:
+        DataError: At once if the file is missing or of an unknown format, and later at the first broken row.
+    """
+    file = Path(path)
+    kind = _checked_format(file)
+    if kind in _DELIMITERS:
+        return read_delimited(file, _DELIMITERS[kind])
+    if kind in _JSON_LINES:
+        return _read_json_lines(file)
+    return _read_parquet(file)
+
+
+def iter_texts(path: str | Path, text_column: str | None = None, pair_column: str | None = None) -> Iterator[TextInput]:
+    """Yield the texts (or pairs) of a file that needs no labels, in constant memory.
+
+    Args:
+        path: The file.
+        text_column: The text, or the first of a pair; found by its name if None.
+        pair_column: The second text of a pair; needs `text_column`.
+    """
+    return build_texts(iter_rows(path), Columns(text=text_column, pair=pair_column), str(path))
+
+
+def read_file(
+    path: str | Path,
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str | None = None,
+    name: str | None = None,
+) -> TextDataset:
+    """Read a labelled file whole, as the split `all`.
+
+    Args:
+        path: The file.
+        text_column: The text, or the first of a pair; found by its name if None.
+        pair_column: The second text of a pair; needs `text_column`.
+        label_column: The class; found by its name if None.
+        name: What to call the set; the file's name without its endings if None.
+    """
+    file = Path(path)
+    rows = iter_rows(file)
+    kind = _checked_format(file)
+    stem = Path(file.stem).stem if file.suffix.lower() == ".gz" else file.stem
+    return build_dataset(
+        rows,
+        Columns(text=text_column, pair=pair_column, label=label_column),
+        Origin(name=stem if name is None else name, split="all", source=str(path)),
+        untyped=kind in _DELIMITERS,
+    )
+
+
+def _format_of(path: Path) -> str | None:
+    """Return the ending that tells the format, without `.gz`; None if it is not a known one."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    zipped = bool(suffixes) and suffixes[-1] == ".gz"
+    kind = (suffixes[:-1] if zipped else suffixes)[-1:]
+    if not kind or (zipped and kind[0] == ".parquet"):
+        return None
+    return kind[0] if kind[0] in (*_DELIMITERS, *_JSON_LINES, ".parquet") else None
+
+
+def _checked_format(path: Path) -> str:
+    if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long to exist
+        raise DataError(f"{path}: expected a file, got a folder; pass a file in it ending in {FORMATS}")
+    kind = _format_of(path)
+    if kind is None:
+        raise DataError(f"{path}: expected a file ending in {FORMATS}, got {path.name!r}; convert or rename it")
+    if not os.path.exists(path):
+        raise DataError(f"{path}: expected a file ending in {FORMATS}, got no such file; check the path")
+    return kind
+
+
+def _read_json_lines(path: Path) -> Iterator[Row]:
+    blank: int | None = None
+    found = False
+    lines = read_lines(path, newline="\n")
+    number = 0
+    while True:
+        number += 1
+        where = f"{path.name}, row {number} (line {number})"
+        try:
+            line = next(lines, None)
+        except BrokenLineError as error:
+            raise DataError(f"{where}: {error}") from error
+        if line is None:
+            break
+        if not line.strip():
+            blank = blank or number
+            continue
+        if blank is not None:
+            raise DataError(f"{path.name}, row {blank} (line {blank}): expected an object, got a blank line; remove it")
+        found = True
+        yield Row(where, _parse_object(line, where))
+    if not found:
+        raise DataError(f"{path}: expected one JSON object a line, got an empty file")
+
+
+def _parse_object(line: str, where: str) -> dict[str, object]:
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        values = dict(pairs)
+        if len(values) != len(pairs):
+            raise ValueError("a key occurs twice in one object")
+        return values
+
+    try:
+        value = json.loads(line, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: expected one JSON object, got a broken one ({error}); repair the line") from error
+    if not isinstance(value, dict):
+        kind = type(value).__name__
+        raise DataError(f'{where}: expected a JSON object such as {{"text": "..."}}, got {kind}; repair the line')
+    return value
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    import pyarrow as pa  # here, not above: CSV users need not wait for it
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            _check_names(file.schema_arrow.names, path)
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                rows: list[dict[str, Any]] = batch.to_pylist()
+                for values in rows:
+                    number += 1
+                    yield Row(f"{path.name}, row {number}", values)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError(
+            f"{path}: expected a Parquet file, got a damaged one after row {number} ({reason}); write it again"
+        ) from error
+
+
+def _check_names(names: list[str], path: Path) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{path}: expected each column name once, got {', '.join(map(repr, twice))} more than once; rename one"
+        )

@@ -1,0 +1,47 @@
+"""The `Defense` protocol: all that attacks, evaluation and reports may ask of a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from rsmi.records import Label, TextInput
+
+
+@runtime_checkable
+class Defense(Protocol):
+    """A text classifier that can be trained, saved and attacked."""
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """The classes, in the order of the columns of `predict_proba`."""
+        ...
+
+    @property
+    def randomised(self) -> bool:
+        """Whether answers depend on random draws; attacks must then average over them."""
+        ...
+
+    @property
+    def uses_gradients(self) -> bool:
+        """Whether a prediction takes a gradient; gradient-free attacks may then look weaker than they are."""
+        ...
+
+    def fit(self, texts: Sequence[TextInput], labels: Sequence[Label]) -> Defense:
+        """Train on labelled texts and return itself."""
+        ...
+
+    def predict(self, texts: Sequence[TextInput]) -> np.ndarray[Any, Any]:
+        """Return one class a text."""
+        ...
+
+    def predict_proba(self, texts: Sequence[TextInput]) -> np.ndarray[Any, Any]:
+        """Return scores of shape (texts, classes); rows sum to 1."""
+        ...
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write everything needed to load it again."""
+        ...

@@ -1,0 +1,1 @@
+"""Defense x data -> numbers with intervals."""

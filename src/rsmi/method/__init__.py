@@ -1,0 +1,1 @@
+"""The method, one file per arrow: tokens, encoder, noise, saliency, masking, voting, stopping, decision, inference."""

@@ -1,0 +1,108 @@
+"""A trained classifier <-> a folder: an ordinary HF checkpoint and `rsmi_config.json` beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from rsmi.config import RsmiConfig
+from rsmi.errors import CheckpointError, ConfigError, RsmiError
+from rsmi.method.encoder import Encoder
+from rsmi.method.pretrained import quiet
+from rsmi.records import Label
+
+FILE_NAME = "rsmi_config.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `rsmi_config.json` holds."""
+
+    config: RsmiConfig
+    classes: tuple[Label, ...]
+    training: dict[str, Any]
+    """How it was trained: settings, seed, history. For the reader; loading does not depend on it."""
+
+
+def is_checkpoint(source: str | Path) -> bool:
+    """Whether `source` is a folder written by `save`."""
+    return (Path(source) / FILE_NAME).is_file()
+
+
+def save(
+    folder: str | Path, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, settings: Settings, version: str
+) -> None:
+    """Write a checkpoint. An existing one is replaced in one step, so that a crash leaves the old or the new one."""
+    target = Path(folder).absolute()
+    if target.exists() and not (target.is_dir() and (is_checkpoint(target) or not any(target.iterdir()))):
+        raise CheckpointError(f"{folder}: expected a new or empty folder, or an rsmi checkpoint to replace")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        with quiet():
+            encoder.model.save_pretrained(fresh)
+            tokenizer.save_pretrained(fresh)
+        text = json.dumps(
+            {
+                "format": _FORMAT,
+                "rsmi_version": version,
+                "config": settings.config.to_dict(),
+                "classes": list(settings.classes),
+                "training": settings.training,
+            },
+            indent=2,
+            ensure_ascii=False,
+        )
+        (fresh / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+        os.chmod(fresh, 0o755)  # mkdtemp makes folders private
+        _swap(fresh, target)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def read_settings(folder: str | Path) -> Settings:
+    """Read and check `rsmi_config.json`."""
+    path = Path(folder) / FILE_NAME
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if values["format"] != _FORMAT:
+            raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values['format']}; update rsmi")
+        classes = tuple(values["classes"])
+        if len(classes) < 2 or not all(type(label) in (str, int) for label in classes):
+            raise CheckpointError(f"{path}: expected two or more classes, each a string or an integer, got {classes!r}")
+        config = RsmiConfig.from_dict(values["config"])
+        return Settings(config=config, classes=classes, training=dict(values.get("training") or {}))
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    except RsmiError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path}: expected JSON with format, config and classes, got {type(error).__name__}: {error}; "
+            "the file is damaged or was edited: save the model again"
+        ) from error
+
+
+def _swap(fresh: Path, target: Path) -> None:
+    """Put `fresh` in the place of `target`, which may exist."""
+    if not target.exists():
+        os.rename(fresh, target)
+        return
+    old = Path(mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+    os.rename(target, old / "was")
+    try:
+        os.rename(fresh, target)
+    except BaseException:
+        os.rename(old / "was", target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,79 @@
+"""A loaded model and the settings in force -> a stream of outcomes, a chunk of texts at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from threading import RLock
+
+from rsmi.config import RsmiConfig
+from rsmi.method.encoder import noise_positions
+from rsmi.method.inference import Outcome, infer
+from rsmi.method.inputs import check_all
+from rsmi.method.noise import NoisePlan
+from rsmi.method.pretrained import Pretrained
+from rsmi.method.tokens import Encoded, encode, mask_token_id
+from rsmi.method.voting import Smoothed
+from rsmi.records import TextInput
+from rsmi.seeds import derive, fresh_key
+
+_CHUNK = 256  # texts in flight at a time: enough to fill batches, few enough to keep memory flat
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Everything a call needs, fixed for that call."""
+
+    loaded: Pretrained
+    config: RsmiConfig
+    seed: int | None
+    token_budget: int
+    lock: RLock
+    """Noise is hooked into the model, so only one thread at a time may run it."""
+
+    @property
+    def plan(self) -> NoisePlan:
+        """Where the noise goes in this model."""
+        layers = noise_positions(self.config.noise_layers, self.loaded.encoder.num_layers)
+        return NoisePlan(layers, self.config.noise_std, self.config.embedding_noise_std)
+
+    @property
+    def mask_token_id(self) -> int:
+        """The token that hides others."""
+        if self.config.masking == "none":  # nothing will be masked, so a model without a mask token is fine
+            return int(self.loaded.tokenizer.pad_token_id)
+        return mask_token_id(self.loaded.tokenizer, self.config.mask_token)
+
+    def encode(self, texts: Sequence[TextInput]) -> list[Encoded]:
+        """Tokenize up to the length that both the settings and the model allow."""
+        limit = min(self.config.max_length, self.loaded.encoder.max_tokens or self.config.max_length)
+        return encode(self.loaded.tokenizer, texts, limit)
+
+    def outcomes(self, texts: Iterable[TextInput]) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
+        """Decide about texts as they come, in constant memory."""
+        smoothed = self._smoothed()
+        root, pending, done = fresh_key(), iter(texts), 0
+        while chunk := check_all(list(islice(pending, _CHUNK)), done):
+            keys = [self._key(text, root, done + i) for i, text in enumerate(chunk)]
+            with self.lock:
+                rows = self.encode(chunk)
+                outcomes = infer(smoothed, self.config, rows, keys)
+            done += len(chunk)
+            yield from zip(chunk, rows, outcomes, strict=True)
+
+    def _key(self, text: TextInput, root: int, place: int) -> int:
+        """With a seed the key follows the text, so that neither its neighbours nor its place in a call matter."""
+        if self.seed is None:
+            return derive(root, place)
+        return derive(self.seed, text) if isinstance(text, str) else derive(self.seed, *text)
+
+    def _smoothed(self) -> Smoothed:
+        return Smoothed(
+            encoder=self.loaded.encoder,
+            plan=self.plan,
+            mask_token_id=self.mask_token_id,
+            pad_token_id=self.loaded.tokenizer.pad_token_id,
+            token_budget=self.token_budget,
+            per_row=self.seed is not None or self.loaded.encoder.device.type == "cpu",
+        )

@@ -1,0 +1,128 @@
+"""The whole of inference for a set of texts: saliency, masks, votes, decision, each stage batched over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rsmi.config import RsmiConfig
+from rsmi.method.decision import Array, Decision, decide, decide_sequentially, step_one_suffices
+from rsmi.method.masking import sample_positions, top_positions
+from rsmi.method.saliency import embedding_gradient
+from rsmi.method.stopping import SequentialTest
+from rsmi.method.tokens import Encoded, by_length
+from rsmi.method.voting import Ballot, Smoothed, collect_votes
+from rsmi.seeds import derive
+
+_BACKWARD_COST = 3  # a pass with gradients keeps its activations: a third of the tokens in the same memory
+_ROUND = 8  # votes a text still open asks for at a time under the sequential rule
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Where a text may be masked."""
+
+    saliency: Array
+    """(tokens,); zeros where masks do not follow the gradient."""
+    top: tuple[int, ...]
+    """Masked in every copy of step one; empty where each copy draws its own mask."""
+    pool: tuple[int, ...]
+    """Positions that random masks are drawn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The decision about a text and the masks behind it."""
+
+    decision: Decision
+    masks: Masks
+
+
+def infer(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int]) -> list[Outcome]:
+    """Decide about every row. A row's outcome depends on its own key only, not on the rows around it."""
+    masks = _find_masks(smoothed, config, rows, keys)
+    if config.stop == "sequential":
+        decisions = _decide_sequentially(smoothed, config, rows, keys, masks)
+    else:
+        decisions = _decide_in_two_steps(smoothed, config, rows, keys, masks)
+    return [Outcome(decision, own) for decision, own in zip(decisions, masks, strict=True)]
+
+
+def _find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int]) -> list[Masks]:
+    if config.masking != "gradient":
+        pools = [row.maskable_positions if config.masking == "random" else () for row in rows]
+        return [Masks(np.zeros(len(row)), (), pool) for row, pool in zip(rows, pools, strict=True)]
+    found: dict[int, Masks] = {}
+    samples = config.saliency_samples
+    budget = max(1, smoothed.token_budget // _BACKWARD_COST)
+    for group in by_length([len(row) * samples for row in rows], budget):
+        batch = smoothed.batch([rows[i] for i in group])
+        draws = [derive(keys[i], "saliency", draw) for i in group for draw in range(samples)]
+        source = smoothed.source(draws, batch.repeat(samples).lengths)
+        gradient = embedding_gradient(smoothed.encoder, smoothed.plan, batch, source, samples)
+        saliency = gradient.saliency(batch.maskable)
+        pools = top_positions(saliency, batch.maskable, config.num_candidates)
+        values = saliency.double().cpu().numpy()
+        for i, row_values, pool in zip(group, values, pools, strict=True):
+            found[i] = Masks(row_values[: len(rows[i])], pool[: config.num_masks], pool)
+    return [found[i] for i in range(len(rows))]
+
+
+def _decide_in_two_steps(
+    smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int], masks: Sequence[Masks]
+) -> list[Decision]:
+    first = collect_votes(
+        smoothed,
+        [
+            _ballot(row, key, "first", _first_masks(config, own, key))
+            for row, key, own in zip(rows, keys, masks, strict=True)
+        ],
+    )
+    undecided = [
+        i for i, votes in enumerate(first) if config.two_step and not step_one_suffices(votes, config.stop_confidence)
+    ]
+    ballots = [
+        _ballot(rows[i], keys[i], "second", _drawn_masks(config, masks[i], keys[i], "second", config.second_votes))
+        for i in undecided
+    ]
+    second = dict(zip(undecided, collect_votes(smoothed, ballots), strict=True))
+    return [decide(votes, second.get(i), config.aggregation) for i, votes in enumerate(first)]
+
+
+def _decide_sequentially(
+    smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int], masks: Sequence[Masks]
+) -> list[Decision]:
+    """Vote until the test is done. Every copy draws its mask anew, since the test needs votes of one distribution."""
+    num_classes = int(smoothed.encoder.model.config.num_labels)
+    cap, error = config.first_votes + config.second_votes, 1 - config.stop_confidence
+    tests = [SequentialTest(num_classes, error, cap) for _ in rows]
+    ballots = [
+        _ballot(row, key, "sequential", _drawn_masks(config, own, key, "sequential", cap))
+        for row, key, own in zip(rows, keys, masks, strict=True)
+    ]
+    drawn, wanted = 0, SequentialTest.first_chance(num_classes, error, cap)
+    while undecided := [i for i, test in enumerate(tests) if not test.done]:
+        part = slice(drawn, min(cap, drawn + wanted))
+        votes = collect_votes(
+            smoothed, [Ballot(rows[i], ballots[i].masks[part], ballots[i].keys[part]) for i in undecided]
+        )
+        for i, own in zip(undecided, votes, strict=True):
+            tests[i].count(own.ballots.tolist())
+        drawn, wanted = part.stop, _ROUND
+    return [decide_sequentially(test) for test in tests]
+
+
+def _first_masks(config: RsmiConfig, masks: Masks, key: int) -> list[tuple[int, ...]]:
+    if config.masking == "gradient":
+        return [masks.top] * config.first_votes
+    return _drawn_masks(config, masks, key, "first", config.first_votes)
+
+
+def _drawn_masks(config: RsmiConfig, masks: Masks, key: int, step: str, copies: int) -> list[tuple[int, ...]]:
+    return sample_positions(masks.pool, config.num_masks, copies, derive(key, step, "masks"))
+
+
+def _ballot(row: Encoded, key: int, step: str, masks: Sequence[tuple[int, ...]]) -> Ballot:
+    return Ballot(row, tuple(masks), tuple(derive(key, step, copy) for copy in range(len(masks))))

@@ -1,0 +1,116 @@
+"""Gaussian noise after chosen layers and, if asked, at the word embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from rsmi.errors import UnsupportedModelError
+from rsmi.method.encoder import Encoder, Layer, map_hidden
+from rsmi.method.tokens import Batch
+from rsmi.seeds import derive, generator
+
+NoiseSource: TypeAlias = Callable[[int, torch.Size], Tensor]
+"""(layer number, (batch, tokens, width)) -> standard normal noise of that shape.
+
+A pure function: asked twice for the same layer it answers the same, so that a layer recomputed by gradient
+checkpointing sees the noise it saw the first time.
+"""
+
+EMBEDDINGS = -1
+"""Stands for the word embeddings where a layer number is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisePlan:
+    """Where noise is added, and how much."""
+
+    layers: tuple[int, ...]
+    std: float
+    embedding_std: float = 0.0
+
+    @property
+    def silent(self) -> bool:
+        """Whether no noise is added anywhere."""
+        return self.std == 0 and self.embedding_std == 0
+
+
+def row_noise(keys: Sequence[int], lengths: Sequence[int]) -> NoiseSource:
+    """Noise that depends on each row's key alone: not on the batch around it, its padding or the device.
+
+    Padding gets none; nothing reads it.
+    """
+
+    def draw(layer: int, shape: torch.Size) -> Tensor:
+        noise = torch.zeros(shape)
+        for row, key, length in zip(noise, keys, lengths, strict=True):
+            row[:length].normal_(generator=generator(derive(key, layer)))
+        return noise
+
+    return draw
+
+
+def batch_noise(key: int, device: torch.device) -> NoiseSource:
+    """Noise drawn for the whole batch at once on `device`: faster on a GPU, still independent for every row."""
+
+    def draw(layer: int, shape: torch.Size) -> Tensor:
+        return torch.randn(shape, generator=generator(derive(key, layer), device), device=device)
+
+    return draw
+
+
+@contextmanager
+def noisy(layers: Sequence[Layer], numbers: Sequence[int], std: float, source: NoiseSource) -> Iterator[None]:
+    """Add N(0, std^2) noise after the layers `numbers` while the block runs."""
+    handles = []
+    try:
+        for layer in layers:
+            if std > 0 and set(layer.numbers) & set(numbers):
+                handles.append(layer.module.register_forward_hook(_adder(layer, frozenset(numbers), std, source)))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def noisy_logits(
+    encoder: Encoder, plan: NoisePlan, batch: Batch, source: NoiseSource, shift: Tensor | None = None
+) -> Tensor:
+    """Classify a batch once with fresh noise: -> (batch, classes). `shift` as in `Encoder.logits`."""
+    with noisy(encoder.layers, plan.layers, plan.std, source):
+        return encoder.logits(batch, shifted_by_noise(encoder, plan, batch, source, shift))
+
+
+def shifted_by_noise(
+    encoder: Encoder, plan: NoisePlan, batch: Batch, source: NoiseSource, shift: Tensor | None = None
+) -> Tensor | None:
+    """Add the noise at the word embeddings, if the plan has any, to `shift`."""
+    if plan.embedding_std == 0:
+        return shift
+    shape = torch.Size([*batch.input_ids.shape, encoder.embedding_width])
+    noise = plan.embedding_std * source(EMBEDDINGS, shape).to(encoder.device)
+    return noise if shift is None else shift + noise
+
+
+def _adder(layer: Layer, noisy_numbers: frozenset[int], std: float, source: NoiseSource) -> Callable[..., Any]:
+    calls = 0
+
+    def add_noise(module: nn.Module, _args: object, output: Any) -> Any:
+        nonlocal calls
+        number = layer.numbers[calls % len(layer.numbers)]
+        calls += 1
+        if calls > len(layer.numbers) > 1:
+            raise UnsupportedModelError(
+                f"expected {type(module).__name__} to run once a layer, got a further call; "
+                "train models with shared layers (ALBERT) without gradient checkpointing"
+            )
+        if number not in noisy_numbers:
+            return output
+        return map_hidden(output, lambda hidden: hidden + (std * source(number, hidden.shape)).to(hidden))
+
+    return add_noise

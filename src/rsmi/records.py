@@ -1,0 +1,98 @@
+"""Frozen results: what the library says about a text, field by field."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+TextInput: TypeAlias = str | tuple[str, str]
+"""A text, or a pair of texts (question and sentence, premise and hypothesis)."""
+
+Label: TypeAlias = str | int
+"""The name of a class, as the user wrote it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One token as the model reads it, and where it stands in the text."""
+
+    text: str
+    """The characters it covers; for a special token, its name."""
+    start: int
+    """First character, counted within its own text of a pair; -1 for a special token."""
+    end: int
+    """One past the last character; -1 for a special token."""
+    sequence: int
+    """0 for the text or the first of a pair, 1 for the second, -1 for a special token."""
+    saliency: float
+    """Norm of the loss gradient at its embedding; 0 for what is never masked, and when masking is not by gradient."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """The decision about one text, with the votes and masks behind it."""
+
+    text: TextInput
+    """What was classified."""
+    label: Label | None
+    """The winner, or None where the sequential rule abstains."""
+    probabilities: dict[Label, float]
+    """Share of each class: of the deciding votes, or of the averaged logits under `logit-average`."""
+    first_votes: dict[Label, int]
+    """Votes of step one (all votes under the sequential rule)."""
+    second_votes: dict[Label, int] | None
+    """Votes of step two, or None where step one was enough."""
+    masked: tuple[int, ...]
+    """Positions in `tokens` hidden in every copy of step one; fewer than `num_masks` where the text has fewer.
+
+    Empty where each copy draws its own mask (random masking, sequential rule) or nothing is masked.
+    """
+    candidates: tuple[int, ...]
+    """Positions the masks of step two are drawn from, most salient first; empty without masking."""
+    masks_wanted: int
+    """The `num_masks` asked for; `len(masked)` or `len(candidates)` below it says that the text was too short."""
+    truncated: bool
+    """The text was longer than `max_length` tokens and its end was not read."""
+    tokens: tuple[Token, ...]
+    """Every token read, special ones included."""
+
+    @property
+    def escalated(self) -> bool:
+        """Whether step two was needed."""
+        return self.second_votes is not None
+
+    @property
+    def abstained(self) -> bool:
+        """Whether the votes were too close to call."""
+        return self.label is None
+
+    @property
+    def copies(self) -> int:
+        """Masked, noisy copies that were classified."""
+        return sum(self.first_votes.values()) + sum((self.second_votes or {}).values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and dicts, ready for JSON."""
+        return {**asdict(self), "escalated": self.escalated, "abstained": self.abstained, "copies": self.copies}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """Share of right answers with its interval; an abstention is not a right answer."""
+
+    correct: int
+    total: int
+    abstained: int
+    low: float
+    """Lower end of the 95 % Wilson interval."""
+    high: float
+    """Upper end of the 95 % Wilson interval."""
+
+    @property
+    def value(self) -> float:
+        """Correct answers / all texts."""
+        return self.correct / self.total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {**asdict(self), "value": self.value}

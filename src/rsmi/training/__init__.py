@@ -1,0 +1,1 @@
+"""Labelled texts -> trained weights: a `Trainer` subclass and one objective a file."""

@@ -1,0 +1,67 @@
+"""transformers' `Trainer` with the loss and the dev logits taken from an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import Trainer
+
+from rsmi.seeds import derive
+from rsmi.training.features import as_batch
+from rsmi.training.objective import Objective
+
+
+class ObjectiveTrainer(Trainer):  # type: ignore[misc]
+    """A `Trainer` whose steps draw their randomness from (seed, process, update, part of the update)."""
+
+    loss_is_scaled_for_ga = False  # the objective returns a per-batch mean; transformers >= 5.2 reads this
+
+    def __init__(self, *args: Any, objective: Objective, key: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.model_accepts_loss_kwargs = False  # the same for older transformers
+        self._objective = objective
+        self._key = key
+        self._until_backward = ExitStack()
+        self._part = (0, 0)
+
+    def training_step(
+        self, model: nn.Module, inputs: dict[str, Tensor | Any], num_items_in_batch: Tensor | int | None = None
+    ) -> Tensor:
+        """Run forward and backward, with the objective's noise in place for both."""
+        with ExitStack() as self._until_backward:
+            loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
+        return loss
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Return the objective's loss."""
+        return self._objective.loss(model, as_batch(inputs), inputs["labels"], self._next_key(), self._until_backward)
+
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor | Any],
+        prediction_loss_only: bool,
+        ignore_keys: list[str] | None = None,
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Return loss, logits and labels of a dev batch."""
+        inputs = self._prepare_inputs(inputs)
+        labels = inputs["labels"]
+        # the key follows the texts, so every epoch is judged under the same noise
+        key = derive(self._key, "dev", int(inputs["input_ids"].sum()), len(labels))
+        logits = self._objective.dev_logits(as_batch(inputs), key)
+        return cross_entropy(logits, labels).detach(), logits, labels
+
+    def _next_key(self) -> int:
+        step, part = self._part
+        self._part = (self.state.global_step, part + 1 if step == self.state.global_step else 0)
+        return derive(self._key, "train", self.args.process_index, *self._part)

@@ -1,0 +1,34 @@
+"""Write docs/cli.md from the commands' own help (run by `make docs`; a test compares the two)."""
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from rsmi.app.cli import app
+
+COMMANDS = ("train", "predict", "evaluate", "doctor", "demo")
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+
+
+def markdown() -> str:
+    """Return the page: the help of `rsmi` and of each command."""
+    parts = [
+        "# The command line",
+        "",
+        "Written by `make docs`. Results go to stdout, progress and errors to stderr.",
+        "",
+    ]
+    parts += ["```text", help_of(), "```", ""]
+    for name in COMMANDS:
+        parts += [f"## rsmi {name}", "", "```text", help_of(name), "```", ""]
+    return "\n".join(parts)
+
+
+def help_of(*words: str) -> str:
+    """Return what `rsmi WORDS --help` prints on a terminal of 100 columns."""
+    result = CliRunner().invoke(app, [*words, "--help"], prog_name="rsmi", terminal_width=100, color=False)
+    return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())
+
+
+if __name__ == "__main__":
+    TARGET.write_text(markdown(), encoding="utf-8")
