@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import psutil
-from environment import environment
 
+from environment import environment
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig, load_data
 
 SEED = 0

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import settings
+
 from tiny import Tiny, save_tiny, tiny
 
 torch.set_num_threads(2)

@@ -45,11 +45,12 @@ from rsmi.method.tokens import Batch, Encoded, encode, mask_token_id
 from rsmi.method.voting import Smoothed
 from rsmi.seeds import derive, generator
 
-WORDS = (
+_SENTENCE = (
     "a the an this that it is was were be not no never very too so good bad great poor fine dull warm cold joy bore "
     "movie film plot cast scene story actor music end start watch like love hate feel think saw made gave took and or "
     "but of in on with for to from , . !"
-).split()
+)
+WORDS = _SENTENCE.split()
 
 FAMILIES = (
     "bert",
@@ -144,6 +145,7 @@ def _build(family: str, vocab: int, pad: int, labels: int, layers: int, dropout:
             num_decoder_layers=2,
             relative_attention_num_buckets=8,
             relative_attention_max_distance=32,
+            feed_forward_proj="gated-gelu",  # of T5 1.1 and mT5; T5 1.0's kinks would defeat finite differences
             dropout_rate=dropout,
             classifier_dropout=dropout,
             pad_token_id=pad,
@@ -222,6 +224,8 @@ def _redraw(model: PreTrainedModel, seed: int) -> None:
         if parameter.dim() < 2:
             continue
         std = 1.0 if id(parameter) in tables else 1.5 * parameter.shape[-1] ** -0.5
+        if name.endswith("Attention.q.weight"):
+            std *= model.config.d_kv**-0.5  # T5 does not divide by the root of the width later
         parameter.copy_(torch.empty(parameter.shape).normal_(0.0, std, generator=generator(derive(seed, name))))
     for module in model.modules():
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:

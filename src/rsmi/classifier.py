@@ -15,15 +15,15 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from tqdm.auto import tqdm
 
-from rsmi.config import RsmiConfig, TrainConfig, updated
+from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
 from rsmi.data.splits import stratified_split
-from rsmi.errors import ConfigError, InputError, LabelError, NotFittedError
+from rsmi.errors import InputError, LabelError, NotFittedError
 from rsmi.method import checkpoint
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
 from rsmi.method.inference import Outcome
 from rsmi.method.inputs import as_classes, as_labels, as_texts, class_numbers, from_pipeline
-from rsmi.method.pretrained import Pretrained, load_pretrained
+from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained
 from rsmi.method.tokens import Encoded
 from rsmi.records import Label, Prediction, TextInput
 from rsmi.seeds import derive, fresh_key
@@ -31,7 +31,6 @@ from rsmi.training.loop import Labelled, make_objective, run_training
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BAR_FROM = 100  # texts from which a progress bar is worth its lines
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -115,9 +114,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("expected at least two training texts of two classes, got none")
         classes = as_classes(self._known_classes() or sorted(set(train_labels)))
         numbers = class_numbers(train_labels, classes)
-        seed = fresh_key() if self.seed is None else self.seed
-        dev_texts: list[TextInput] = []
-        dev_numbers: list[int] = []
+        seed = fresh_key() if self.seed is None else int(self.seed)  # int: NumPy's do not go into JSON
+        dev_texts, dev_numbers = list[TextInput](), list[int]()
         if dev is not None:
             dev_texts = as_texts(dev[0])
             dev_numbers = class_numbers(as_labels(dev[1], len(dev_texts)), classes)
@@ -140,7 +138,7 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             self._adopt(loaded, classes)
             self.training_ = {
-                "base": self.base,
+                "base": str(self.base),
                 "train_config": settings.to_dict(),
                 "seed": seed,
                 "num_texts": len(train_texts),
@@ -176,22 +174,20 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for text, row, outcome in self._outcomes(texts, total):
             yield explain(outcome, text, row, self._loaded.tokenizer, classes, config)
 
-    def __call__(self, inputs: Any, top_k: int | None = 1) -> list[Any]:
+    def __call__(self, inputs: Any, top_k: int | None = 1) -> Any:
         """Classify like a transformers text-classification pipeline: dicts with `label` and `score`.
 
         Args:
             inputs: A text, a `{"text": ..., "text_pair": ...}`, or a list of either.
             top_k: 1 for the best class of each text; another number, or None for all, gives a list for each text.
         """
+        classes, results = self._class_tuple(), list[Any]()
         single = isinstance(inputs, (str, dict))
-        texts = [from_pipeline(item) for item in ([inputs] if single else inputs)]
-        classes = self._class_tuple()
-        results: list[Any] = []
-        for row in self.predict_proba(texts):
+        for row in self.predict_proba(from_pipeline([inputs] if single else inputs)):
             order = np.argsort(-row, kind="stable")[:top_k]
             scores = [{"label": classes[i], "score": float(row[i])} for i in order]
             results.append(scores[0] if top_k == 1 else scores)
-        return results[0] if single and top_k != 1 else results
+        return results[0] if isinstance(inputs, dict) or (single and top_k != 1) else results
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write an ordinary HF checkpoint (safetensors) and `rsmi_config.json`, replacing an older one in one step."""
@@ -205,7 +201,10 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def config_(self) -> RsmiConfig:
         """The settings in force: the constructor's, else the checkpoint's, else the defaults."""
-        return self.config or getattr(self, "_saved_config", None) or RsmiConfig()
+        saved = getattr(self, "_saved_config", None)
+        if self.config is None and saved is None and checkpoint.is_checkpoint(self.base):  # not loaded yet: a clone
+            saved = self._saved_config = checkpoint.read_settings(self.base).config
+        return self.config or saved or RsmiConfig()
 
     @property
     def randomised(self) -> bool:
@@ -230,14 +229,11 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> RsmiClassifier:
         """Set arguments of the constructor; `config__noise_std=0.3` changes one setting."""
         super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        for name, value in params.items():
-            owner, _, field = name.partition("__")
-            if field and owner == "config":
-                self.config = updated(self.config_, **{field: value})
-            elif field and owner == "train_config":
-                self.train_config = updated(self.train_config or TrainConfig(), **{field: value})
-            elif field:
-                raise ConfigError(f"expected config__... or train_config__..., got {name}")
+        nested = by_owner(params, ("config", "train_config"))
+        if nested["config"]:  # all at once: num_masks and num_candidates may only fit together
+            self.config = updated(self.config_, **nested["config"])
+        if nested["train_config"]:
+            self.train_config = updated(self.train_config or TrainConfig(), **nested["train_config"])
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -280,10 +276,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._adopt(loaded, classes or as_classes(names[i] for i in sorted(names)))
 
     def _load_base(self, num_labels: int | None, seed: int, trained: bool = False) -> Pretrained:
-        if self.dtype not in _DTYPES:
-            raise ConfigError(f"dtype: expected one of {', '.join(_DTYPES)}, got {self.dtype!r}")
-        device = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        return load_pretrained(self.base, num_labels, derive(seed, "head"), device, _DTYPES[self.dtype], trained)
+        device, dtype = as_device(self.device), as_dtype(self.dtype)
+        return load_pretrained(str(self.base), num_labels, derive(seed, "head"), device, dtype, trained)
 
     def _known_classes(self) -> Sequence[Label] | None:
         if self.classes is None and checkpoint.is_checkpoint(self.base):

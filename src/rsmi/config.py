@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -188,6 +188,18 @@ def _variant_fields(name: str) -> dict[str, Any]:
 def updated(config: Any, **settings: Any) -> Any:
     """Return `config` with some fields replaced, naming any field it does not have."""
     return replace(config, **_known_fields(type(config), settings))
+
+
+def by_owner(params: Mapping[str, Any], owners: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Sort settings named in scikit-learn's way, `config__noise_std`, by what stands before the underscores."""
+    found: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
+    for name, value in params.items():
+        owner, _, field = name.partition("__")
+        if field and owner not in found:
+            raise ConfigError(f"expected {' or '.join(f'{known}__...' for known in owners)}, got {name}")
+        if field:
+            found[owner][field] = value
+    return found
 
 
 def _known_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny import ENCODER_DECODERS, FAMILIES, is_t5, own_ids, some_texts
 from transformers import GPT2Config, GPT2ForSequenceClassification
 
 from rsmi.errors import UnsupportedModelError
 from rsmi.method.encoder import map_hidden, noise_positions, open_encoder, spread
 from rsmi.seeds import generator
+from tiny import ENCODER_DECODERS, FAMILIES, is_t5, own_ids, some_texts
 
 ALL = pytest.mark.parametrize("family", FAMILIES)
 

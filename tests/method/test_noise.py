@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 from scipy.stats import chi2
-from tiny import ENCODER_DECODERS, FAMILIES, Tiny, own_ids, some_texts
 from torch import Tensor
 
 from rsmi.errors import UnsupportedModelError
 from rsmi.method.encoder import open_encoder
 from rsmi.method.noise import EMBEDDINGS, NoisePlan, batch_noise, noisy, noisy_logits, row_noise, shifted_by_noise
 from rsmi.seeds import derive, generator
+from tiny import ENCODER_DECODERS, FAMILIES, Tiny, own_ids, some_texts
 
 ALL = pytest.mark.parametrize("family", FAMILIES)
 UNCHECKPOINTED = ("albert", "albert-groups", "mpnet")
@@ -238,32 +238,43 @@ def test_hooks_are_removed_after_normal_exit_and_after_an_error(family, tiny_of)
         assert torch.equal(t.encoder.logits(batch), clean)
 
 
-def gradients(t: Tiny, numbers, checkpointing: bool) -> dict[str, Tensor]:
+def gradients(t: Tiny, **checkpointing: bool) -> tuple[dict[str, Tensor], int, int]:
+    """Parameter gradients of a noisy training pass, with the number of layer and of noise computations."""
     model = deepcopy(t.model).train()
     if checkpointing:
-        model.gradient_checkpointing_enable()
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=checkpointing)
     encoder = open_encoder(model)
     batch = t.smoothed().batch(t.rows(some_texts(3)))
-    calls = []
+    layer_calls, noise_calls = [], []
     inner = batch_noise(6, torch.device("cpu"))
 
     def source(layer, shape):
-        calls.append(layer)
+        noise_calls.append(layer)
         return inner(layer, shape)
 
-    with noisy(encoder.layers, numbers, 0.4, source):
+    for layer in encoder.layers:
+        layer.module.register_forward_pre_hook(lambda *_: layer_calls.append(1))
+    with noisy(encoder.layers, (0, 2), 0.4, source):
         encoder.logits(batch)[:, 0].square().sum().backward()
-    assert len(calls) == len(numbers) * (2 if checkpointing else 1)  # layers were really computed anew
-    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    own = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return own, len(layer_calls), len(noise_calls)
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in UNCHECKPOINTED])
-def test_gradient_checkpointing_sees_the_same_noise(family, tiny_of):
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_gradient_checkpointing_sees_the_same_noise(family, use_reentrant, tiny_of):
+    if use_reentrant and family == "deberta-v2":
+        pytest.skip("transformers' DeBERTa fails in a reentrant backward pass with or without noise")
     t = tiny_of(family, dropout=0.0)
-    plain, again = gradients(t, (0, 2), False), gradients(t, (0, 2), True)
+    plain, layers, noises = gradients(t)
+    again, layers_again, noises_again = gradients(t, use_reentrant=use_reentrant)
+    assert (layers, layers_again) == (4, 8)  # layers were really computed anew
+    # the noise too, except where recomputation ends early: a sum saves nothing for its backward pass
+    assert (noises, noises_again) == (2, 4 if use_reentrant else 2)
     assert plain.keys() == again.keys()
     for name, gradient in plain.items():
-        torch.testing.assert_close(again[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
+        scale = gradient.abs().max().item()  # rounding is relative to the largest entries
+        torch.testing.assert_close(again[name], gradient, rtol=0, atol=1e-4 * scale + 1e-7, msg=name)
 
 
 @pytest.mark.parametrize("family", UNCHECKPOINTED)

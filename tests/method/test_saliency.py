@@ -5,13 +5,13 @@ from copy import deepcopy
 
 import pytest
 import torch
-from tiny import ENCODER_DECODERS, FAMILIES, own_ids, some_texts
 from torch.utils.flop_counter import FlopCounterMode
 
 from rsmi.method.encoder import open_encoder
 from rsmi.method.noise import NoisePlan, noisy, noisy_logits, row_noise
 from rsmi.method.saliency import embedding_gradient, evaluating
 from rsmi.seeds import derive, generator
+from tiny import ENCODER_DECODERS, FAMILIES, is_t5, own_ids, some_texts
 
 ALL = pytest.mark.parametrize("family", FAMILIES)
 PLAN = NoisePlan((0, 2), 0.4)
@@ -46,18 +46,22 @@ def test_the_gradient_is_the_slope_of_the_loss(family, samples, gold, tiny_of):
             return model(**inputs).logits.softmax(-1).view(3, samples, 3).mean(1)
 
     labels = gold_labels if gold else probabilities().argmax(-1)
-    step = 1e-4
+    # T5 and ModernBERT compute norms or rotations in float32 whatever the model's type: a coarser step, a finer formula
+    coarse = is_t5(family) or family == "modernbert"
+    step = 2e-3 if coarse else 1e-4
+    stencil = {1: 8 / 12, -1: -8 / 12, 2: -1 / 12, -2: 1 / 12} if coarse else {1: 1 / 2, -1: -1 / 2}
     direction = torch.randn(gradient.shape, generator=generator(1)).double()
     for token in range(batch.input_ids.shape[1]):
-        losses = []
-        for sign in (1, -1):
-            table.data[entries[:, token]] += sign * step * direction[:, token]
-            losses.append(-probabilities().gather(1, labels.unsqueeze(1)).squeeze(1).log())
-            table.data[entries[:, token]] -= sign * step * direction[:, token]
-        slope = (losses[0] - losses[1]) / (2 * step)
+        slope = torch.zeros(3).double()
+        unmoved = table[entries[:, token]].clone()
+        for place, weight in stencil.items():
+            table.data[entries[:, token]] = unmoved + place * step * direction[:, token]
+            slope -= weight / step * probabilities().gather(1, labels.unsqueeze(1)).squeeze(1).log()
+        table.data[entries[:, token]] = unmoved
         along = (gradient[:, token].double() * direction[:, token]).sum(-1)
         free = batch.maskable[:, token]
-        torch.testing.assert_close(along[free], slope[free], rtol=1e-3, atol=1e-5)
+        tolerance = {"rtol": 5e-3, "atol": 5e-3} if coarse else {"rtol": 1e-3, "atol": 1e-5}
+        torch.testing.assert_close(along[free], slope[free], **tolerance)
     assert gradient.abs().max() > 1e-3
 
 
@@ -168,9 +172,13 @@ def test_parameters_keep_their_gradients_and_modules_their_modes(family, tiny_of
 
 def test_modes_are_restored_after_an_error(tiny_of):
     model = deepcopy(tiny_of("bert").model).train()
-    with pytest.raises(RuntimeError, match="stop"), evaluating(model):
+
+    def stop():
         assert not any(module.training for module in model.modules())
         raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"), evaluating(model):
+        stop()
     assert all(module.training for module in model.modules())
 
 

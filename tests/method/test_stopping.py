@@ -12,9 +12,7 @@ from rsmi.method.stopping import SequentialTest, boundaries, gate_passes
 State = tuple[tuple[int, ...], frozenset[tuple[int, int]]]
 
 
-@pytest.mark.parametrize(
-    ("votes", "needed"), [(3, 3), (5, 5), (7, 6), (9, 7), (11, 9), (15, 11), (21, 15), (51, 33)]
-)
+@pytest.mark.parametrize(("votes", "needed"), [(3, 3), (5, 5), (7, 6), (9, 7), (11, 9), (15, 11), (21, 15), (51, 33)])
 def test_the_gate_needs_the_papers_number_of_votes(votes, needed):
     assert [n for n in range(votes + 1) if gate_passes(n, votes, 0.98)] == list(range(needed, votes + 1))
 
@@ -65,7 +63,9 @@ def outcome(probabilities, error: float, cap: int) -> tuple[float, dict[int | No
     return expected, ended
 
 
-@pytest.mark.parametrize(("p", "votes", "right"), [(0.99, 9.3, 1.0), (0.9, 13.2, 1.0), (0.7, 35.5, 0.77), (0.55, 42.4, 0.078)])
+@pytest.mark.parametrize(
+    ("p", "votes", "right"), [(0.99, 9.3, 1.0), (0.9, 13.2, 1.0), (0.7, 35.5, 0.77), (0.55, 42.4, 0.078)]
+)
 def test_expected_votes_and_power_are_those_of_the_design(p, votes, right):
     expected, ended = outcome((p, 1 - p), 0.02, 55)
     assert round(expected, 1) == votes
@@ -121,7 +121,9 @@ def test_dynamic_programming_agrees_with_all_vote_sequences(cap, error):
     assert total / 2**cap == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("probabilities", [(1 / 3, 1 / 3, 1 / 3), (0.5, 0.5, 0.0), (0.4, 0.35, 0.25), (0.34, 0.33, 0.33)])
+@pytest.mark.parametrize(
+    "probabilities", [(1 / 3, 1 / 3, 1 / 3), (0.5, 0.5, 0.0), (0.4, 0.35, 0.25), (0.34, 0.33, 0.33)]
+)
 @pytest.mark.parametrize("error", [0.1, 0.4])
 def test_of_three_classes_a_less_probable_one_seldom_wins(probabilities, error):
     _, ended = outcome(probabilities, error, 12)

@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import FAMILIES, WORDS, is_t5, some_texts, tiny_tokenizer
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel, WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer, WhitespaceSplit
@@ -16,8 +15,9 @@ from transformers import PreTrainedTokenizerFast
 
 from rsmi.errors import InputError, UnsupportedModelError
 from rsmi.method.tokens import by_length, check_text, collate, encode, mask_token_id
+from tiny import FAMILIES, WORDS, is_t5, some_texts, tiny_tokenizer
 
-SPECIAL_WORDS = "[MASK] [SEP] [CLS] [PAD] <mask> <s> </s> <pad> <extra_id_0> <extra_id_1>".split()
+SPECIAL_WORDS = "[MASK] [SEP] [CLS] [PAD] <mask> <s> </s> <pad> <extra_id_0> <extra_id_1>".split()  # noqa: SIM905
 
 
 @pytest.mark.parametrize("family", FAMILIES)

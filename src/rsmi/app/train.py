@@ -42,6 +42,7 @@ def train(
     from rsmi.classifier import RsmiClassifier
     from rsmi.config import RsmiConfig, TrainConfig
     from rsmi.data import load_data
+    from rsmi.method.checkpoint import check_target
 
     settings: dict[str, Any] = {"noise_std": noise_std, "num_masks": num_masks, "max_length": max_length}
     given = {name: value for name, value in settings.items() if value is not None}
@@ -59,6 +60,7 @@ def train(
     ]
     if limit is not None:
         parts = [parts[0].take(min(limit, len(parts[0])), seed), parts[1].take(min(limit, len(parts[1])), seed)]
+    check_target(out)  # now, not after hours of training
     classifier = RsmiClassifier(base, config, train_config, seed=seed, device=device, dtype=dtype, progress=True)
     typer.echo(f"{len(parts[0])} training and {len(parts[1])} dev texts: {parts[0].source}", err=True)
     classifier.fit(parts[0].texts, parts[0].labels, dev=(parts[1].texts, parts[1].labels))

@@ -10,17 +10,19 @@ from scipy.stats import binomtest
 
 from rsmi.defense import Defense
 from rsmi.errors import InputError, LabelError
+from rsmi.method.inputs import as_labels
 from rsmi.records import Accuracy, Label, TextInput
 
 
 def measure_accuracy(defense: Defense, texts: Sequence[TextInput], labels: Sequence[Label]) -> Accuracy:
     """Classify `texts` and count the right answers."""
-    unknown = sorted({repr(label) for label in labels} - {repr(label) for label in defense.classes_.tolist()})
+    gold = as_labels(labels, len(texts))
+    unknown = sorted({repr(label) for label in gold} - {repr(label) for label in defense.classes_.tolist()})
     if unknown:
         raise LabelError(
             f"expected labels among the model's classes {defense.classes_.tolist()}, got {', '.join(unknown[:5])}"
         )
-    return count_correct(defense.predict(texts), labels)
+    return count_correct(defense.predict(texts), gold)
 
 
 def count_correct(answers: Sequence[Any] | np.ndarray[Any, Any], labels: Sequence[Label]) -> Accuracy:

@@ -13,8 +13,9 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from rsmi.config import RsmiConfig
-from rsmi.errors import CheckpointError, ConfigError, RsmiError
+from rsmi.errors import CheckpointError, ConfigError, LabelError, RsmiError
 from rsmi.method.encoder import Encoder
+from rsmi.method.inputs import as_classes
 from rsmi.method.pretrained import quiet
 from rsmi.records import Label
 
@@ -37,14 +38,23 @@ def is_checkpoint(source: str | Path) -> bool:
     return (Path(source) / FILE_NAME).is_file()
 
 
+def check_target(folder: str | Path) -> Path:
+    """Return `folder` if a checkpoint may be written there, making its parents."""
+    target = Path(folder).absolute()
+    try:
+        if target.exists() and not (target.is_dir() and (is_checkpoint(target) or not any(target.iterdir()))):
+            raise CheckpointError(f"{folder}: expected a new or empty folder, or an rsmi checkpoint to replace")
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot write there: {error.strerror or error}") from error
+    return target
+
+
 def save(
     folder: str | Path, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, settings: Settings, version: str
 ) -> None:
     """Write a checkpoint. An existing one is replaced in one step, so that a crash leaves the old or the new one."""
-    target = Path(folder).absolute()
-    if target.exists() and not (target.is_dir() and (is_checkpoint(target) or not any(target.iterdir()))):
-        raise CheckpointError(f"{folder}: expected a new or empty folder, or an rsmi checkpoint to replace")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = check_target(folder)
     fresh = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         with quiet():
@@ -76,12 +86,11 @@ def read_settings(folder: str | Path) -> Settings:
         values = json.loads(path.read_text(encoding="utf-8"))
         if values["format"] != _FORMAT:
             raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values['format']}; update rsmi")
-        classes = tuple(values["classes"])
-        if len(classes) < 2 or not all(type(label) in (str, int) for label in classes):
-            raise CheckpointError(f"{path}: expected two or more classes, each a string or an integer, got {classes!r}")
-        config = RsmiConfig.from_dict(values["config"])
+        if not isinstance(values["classes"], list):
+            raise CheckpointError(f"{path}: expected a list of classes, got {values['classes']!r}")
+        config, classes = RsmiConfig.from_dict(values["config"]), as_classes(values["classes"])
         return Settings(config=config, classes=classes, training=dict(values.get("training") or {}))
-    except ConfigError as error:
+    except (ConfigError, LabelError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     except RsmiError:
         raise
@@ -98,11 +107,14 @@ def _swap(fresh: Path, target: Path) -> None:
         os.rename(fresh, target)
         return
     old = Path(mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-    os.rename(target, old / "was")
     try:
-        os.rename(fresh, target)
+        os.rename(target, old / "was")
+        try:
+            os.rename(fresh, target)
+        except BaseException:
+            os.rename(old / "was", target)
+            raise
     except BaseException:
-        os.rename(old / "was", target)
+        old.rmdir()  # only if empty: were the old checkpoint still in it, removing it would lose both
         raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)

@@ -10,7 +10,7 @@ from threading import RLock
 from rsmi.config import RsmiConfig
 from rsmi.method.encoder import noise_positions
 from rsmi.method.inference import Outcome, infer
-from rsmi.method.inputs import check_all
+from rsmi.method.inputs import check_each
 from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import Pretrained
 from rsmi.method.tokens import Encoded, encode, mask_token_id
@@ -35,7 +35,8 @@ class Engine:
     @property
     def plan(self) -> NoisePlan:
         """Where the noise goes in this model."""
-        layers = noise_positions(self.config.noise_layers, self.loaded.encoder.num_layers)
+        silent = self.config.noise_std == 0  # then a model with fewer layers than `noise_layers` is fine
+        layers = () if silent else noise_positions(self.config.noise_layers, self.loaded.encoder.num_layers)
         return NoisePlan(layers, self.config.noise_std, self.config.embedding_noise_std)
 
     @property
@@ -53,8 +54,8 @@ class Engine:
     def outcomes(self, texts: Iterable[TextInput]) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
         """Decide about texts as they come, in constant memory."""
         smoothed = self._smoothed()
-        root, pending, done = fresh_key(), iter(texts), 0
-        while chunk := check_all(list(islice(pending, _CHUNK)), done):
+        root, done = fresh_key(), 0
+        for chunk in _chunks(texts):
             keys = [self._key(text, root, done + i) for i, text in enumerate(chunk)]
             with self.lock:
                 rows = self.encode(chunk)
@@ -77,3 +78,21 @@ class Engine:
             token_budget=self.token_budget,
             per_row=self.seed is not None or self.loaded.encoder.device.type == "cpu",
         )
+
+
+def _chunks(texts: Iterable[TextInput]) -> Iterator[list[TextInput]]:
+    """Check texts and hand them on in chunks; those before a broken one are handed on before its error is raised."""
+    pending = check_each(texts)
+    broken: Exception | None = None
+    while broken is None:
+        chunk: list[TextInput] = []
+        try:
+            for text in islice(pending, _CHUNK):
+                chunk.append(text)  # not list(): it would lose what came before an error
+        except Exception as error:  # whatever the caller's iterable raises is raised again below
+            broken = error
+        if chunk:
+            yield chunk
+        elif broken is None:
+            return
+    raise broken

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,23 +18,28 @@ def as_texts(texts: Any) -> list[TextInput]:
         raise InputError(f"expected a list of texts, got a single {type(texts).__name__}; pass [text]")
     if hasattr(texts, "columns"):
         raise InputError("expected a list of texts, got a table; pass one column, or a list of pairs")
-    if not isinstance(texts, Iterable) or isinstance(texts, dict):
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):
         raise InputError(f"expected a list of texts, got {type(texts).__name__}")
-    raw = texts.tolist() if hasattr(texts, "tolist") else list(texts)
-    return check_all(raw)
+    return list(check_each(_as_list(texts)))
 
 
-def check_all(texts: Sequence[object], first: int = 0) -> list[TextInput]:
-    """Check each text, counting from `first` in messages; texts and pairs do not mix."""
-    checked = [check_text(text, f"text {first + i}") for i, text in enumerate(texts)]
-    for i, text in enumerate(checked):
-        if isinstance(text, str) != isinstance(checked[0], str):
-            raise InputError(f"expected only texts or only pairs, got both: text {first} and text {first + i} differ")
-    return checked
+def check_each(texts: Iterable[object]) -> Iterator[TextInput]:
+    """Check texts one by one; texts and pairs do not mix."""
+    first: TextInput | None = None
+    for i, text in enumerate(texts):
+        checked = check_text(text, f"text {i}")
+        first = checked if first is None else first
+        if isinstance(checked, str) != isinstance(first, str):
+            raise InputError(f"expected only texts or only pairs, got both: text 0 and text {i} differ")
+        yield checked
 
 
-def from_pipeline(item: Any) -> Any:
-    """Return the text, or the pair, in a dict as transformers' pipelines take it; anything else as it is."""
+def from_pipeline(inputs: Any) -> Any:
+    """Return texts with each dict, as transformers' pipelines take them, turned into its text or pair."""
+    return [_from_dict(item) for item in inputs] if isinstance(inputs, (list, tuple)) else inputs
+
+
+def _from_dict(item: Any) -> Any:
     if not isinstance(item, dict):
         return item
     if "text" not in item:
@@ -46,8 +51,7 @@ def as_labels(labels: Any, num_texts: int) -> list[Label]:
     """Return one label a text, each a str or an int, all of one kind."""
     if labels is None or isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
         raise LabelError(f"expected a list of labels, got {type(labels).__name__}")
-    raw = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    checked = [_check_label(label, i) for i, label in enumerate(raw)]
+    checked = [_check_label(label, i) for i, label in enumerate(_as_list(labels))]
     if len(checked) != num_texts:
         raise LabelError(f"expected {num_texts} labels, one a text, got {len(checked)}")
     if len({type(label) for label in checked}) > 1:
@@ -78,5 +82,10 @@ def _check_label(label: Any, i: int) -> Label:
         return value
     if type(value) is int:
         return value
-    shown = "NaN" if value != value else repr(value)
+    shown = "NaN" if isinstance(value, float) and value != value else repr(value)
     raise LabelError(f"label {i}: expected a non-empty str or an int, got {shown}")
+
+
+def _as_list(values: Any) -> list[Any]:
+    raw = values.tolist() if hasattr(values, "tolist") else list(values)
+    return raw if isinstance(raw, list) else [raw]  # an array without dimensions

@@ -106,8 +106,8 @@ def _adder(layer: Layer, noisy_numbers: frozenset[int], std: float, source: Nois
         calls += 1
         if calls > len(layer.numbers) > 1:
             raise UnsupportedModelError(
-                f"expected {type(module).__name__} to run once a layer, got a further call; "
-                "train models with shared layers (ALBERT) without gradient checkpointing"
+                f"expected one forward pass of {type(module).__name__}, whose layers share weights, got another; "
+                "open a new noisy block for each pass"
             )
         if number not in noisy_numbers:
             return output

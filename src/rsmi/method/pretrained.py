@@ -20,13 +20,32 @@ from transformers import (
 from transformers.utils import logging as hf_logging
 
 from rsmi.data.embedded import encoder_folder
-from rsmi.errors import CheckpointError, RsmiError, UnsupportedModelError
+from rsmi.errors import CheckpointError, ConfigError, RsmiError, UnsupportedModelError
 from rsmi.method.encoder import Encoder, open_encoder
 from rsmi.method.t5 import encoder_only_class
-from rsmi.seeds import derive, generator
+from rsmi.seeds import derive, generator, global_state_kept
 
 EMBEDDED = "minilm"
 """Name of the encoder that needs no model hub."""
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def as_dtype(name: str) -> torch.dtype:
+    """Return the type of weights that `name` names."""
+    if name not in _DTYPES:
+        raise ConfigError(f"dtype: expected one of {', '.join(_DTYPES)}, got {name!r}")
+    return _DTYPES[name]
+
+
+def as_device(device: str | torch.device | None) -> torch.device:
+    """Return a device that works here; by default a GPU if there is one."""
+    try:
+        wanted = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.empty(0, device=wanted)
+        return wanted
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:  # torch raises all of these
+        raise ConfigError(f"device: expected cpu, cuda or another device of this machine, got {device!r}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +73,13 @@ def load_pretrained(
     location = str(encoder_folder()) if source == EMBEDDED else source
     if not source.startswith("hf://") and Path(location).exists() and not (Path(location) / "config.json").is_file():
         raise CheckpointError(f"{source}: expected a model folder with config.json, found none")
-    with _plain_errors(source), quiet():
+    with _plain_errors(source), quiet(), global_state_kept():  # transformers draws a missing head globally
         size = {} if num_labels is None else {"num_labels": num_labels}
         config = AutoConfig.from_pretrained(location, trust_remote_code=False, **size)
         tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
         model, missing = _load_model(location, config, dtype)
+    if len(tokenizer) - len(set(tokenizer.all_special_ids)) < 2:  # transformers makes one up where files are missing
+        raise CheckpointError(f"{source}: expected a tokenizer with a vocabulary (tokenizer.json), found none")
     if tokenizer.pad_token_id is None:
         raise UnsupportedModelError(f"{source}: expected a tokenizer with a padding token, got none")
     encoder = open_encoder(model.to(device).eval())
@@ -88,8 +109,9 @@ def _check_missing(source: str, encoder: Encoder, missing: list[str], trained: b
             f"{source}: expected every weight of a trained classifier, {len(missing)} are missing "
             f"(the first: {missing[0]}); save it again with save_pretrained"
         )
-    body = {id(parameter) for layer in encoder.layers for parameter in layer.module.parameters()}
-    body |= {id(parameter) for table in encoder.embeddings for parameter in table.parameters()}
+    # everything below the head; BERT's and ALBERT's pooler is part of it, and our T5 encoder is its own base
+    named = encoder.model.base_model.named_parameters()
+    body = {id(parameter) for name, parameter in named if not name.startswith(("pooler", "classifier"))}
     lost = [name for name in missing if id(encoder.model.get_parameter(name)) in body]
     if lost:
         raise CheckpointError(

@@ -128,12 +128,12 @@ def encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[TextInput], max_l
         )
     if not texts:
         return []
-    firsts = [text if isinstance(text, str) else text[0] for text in texts]
-    seconds = [text[1] for text in texts if not isinstance(text, str)] or None
-    if seconds is not None:
-        if len(seconds) != len(texts):
-            raise InputError(f"expected all texts or all pairs, got {len(seconds)} pairs among {len(texts)}")
-        firsts, seconds = _cut_long(tokenizer, firsts, max_length), _cut_long(tokenizer, seconds, max_length)
+    pairs = [text for text in texts if not isinstance(text, str)]
+    if pairs and len(pairs) != len(texts):
+        raise InputError(f"expected all texts or all pairs, got {len(pairs)} pairs among {len(texts)}")
+    pairs = _cut_long(tokenizer, pairs, max_length)
+    firsts = [pair[0] for pair in pairs] or [text for text in texts if isinstance(text, str)]
+    seconds = [pair[1] for pair in pairs] or None
     output = tokenizer(
         firsts,
         seconds,
@@ -159,27 +159,36 @@ def encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[TextInput], max_l
     return rows
 
 
-def _cut_long(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int) -> list[str]:
-    """Cut each text after twice the tokens that can be read of it.
+def _cut_long(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]], max_length: int
+) -> list[tuple[str, str]]:
+    """Cut both texts of each pair after twice the tokens that can be read of them.
 
     To truncate a pair, tokenizers builds every combination of the pieces left over of both texts: two texts of 20,000
     words would take minutes and gigabytes.
     """
     room = 2 * max_length
-    short = list(texts)
-    long = [i for i, text in enumerate(texts) if len(text) > room]
-    if long:
-        output = tokenizer(
-            [texts[i] for i in long],
-            truncation=True,
-            max_length=room,
-            add_special_tokens=False,
-            split_special_tokens=True,
-        )
-        for i, encoding in zip(long, output.encodings, strict=True):
-            if encoding.overflowing:
-                short[i] = texts[i][: encoding.offsets[-1][1]]
-    return short
+    cut = list(pairs)
+    long = [i for i, pair in enumerate(pairs) if max(map(len, pair)) > room]
+    if not long:
+        return cut
+    output = tokenizer(
+        [text for i in long for text in pairs[i]],
+        truncation=True,
+        max_length=room + 1,
+        add_special_tokens=False,
+        split_special_tokens=True,
+    )
+    sides = [(piece, len(piece) + sum(map(len, piece.overflowing))) for piece in output.encodings]
+    for i, first, second in zip(long, sides[::2], sides[1::2], strict=True):
+        # the longer text stays the longer one: it is given the odd token
+        limits = (room + (first[1] > second[1]), room + (second[1] > first[1]))
+        ends = [
+            piece.offsets[limit - 1][1] if count > limit else None
+            for (piece, count), limit in zip((first, second), limits, strict=True)
+        ]
+        cut[i] = (pairs[i][0][: ends[0]], pairs[i][1][: ends[1]])
+    return cut
 
 
 def _sentinel_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:

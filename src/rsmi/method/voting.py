@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from rsmi.errors import UnsupportedModelError
 from rsmi.method.encoder import Encoder
 from rsmi.method.masking import hide
 from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_logits, row_noise
@@ -91,6 +92,11 @@ def _classify(
             batch = smoothed.batch([rows[i] for i in group])
             source = smoothed.source([keys[i] for i in group], batch.lengths)
             logits = noisy_logits(smoothed.encoder, smoothed.plan, batch, source).double().cpu().numpy()
+            if not np.isfinite(logits).all():  # argmax would quietly vote for the first class
+                raise UnsupportedModelError(
+                    "expected finite logits, got some that are not finite; load the model with dtype='float32', "
+                    "lower noise_std, or train it again"
+                )
             for i, row in zip(group, logits, strict=True):
                 results[i] = row
     return np.stack(results) if results else np.empty((0, 0))

@@ -15,7 +15,7 @@ from transformers import EvalPrediction, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
-from rsmi.errors import ConfigError, TrainingError
+from rsmi.errors import ConfigError, TrainingError, UnsupportedModelError, UnsupportedModelError
 from rsmi.method.encoder import Encoder
 from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import quiet
@@ -70,6 +70,15 @@ def run_training(
     Returns:
         One dict an epoch: `epoch`, `loss` and, with a dev set, `dev_accuracy`.
     """
+    if train_config.gradient_checkpointing and not encoder.model.supports_gradient_checkpointing:
+        raise UnsupportedModelError(
+            f"gradient_checkpointing: {type(encoder.model).__name__} does not support it; train with micro_batch_size"
+        )
+    if train_config.gradient_checkpointing and not encoder.model.supports_gradient_checkpointing:
+        raise UnsupportedModelError(
+            f"gradient_checkpointing: expected a model that supports it, got {type(encoder.model).__name__}; "
+            "lower micro_batch_size instead"
+        )
     with TemporaryDirectory(prefix="rsmi-train-") as folder, global_state_kept(), quiet():
         trainer = ObjectiveTrainer(
             model=encoder.model,
@@ -98,7 +107,7 @@ def _arguments(
     processes = PartialState().num_processes
     micro = train_config.micro_batch_size or train_config.batch_size // processes
     steps, rest = divmod(train_config.batch_size, max(1, micro * processes))
-    if rest or steps < 1:
+    if rest or steps < 1 or micro < 1:
         raise ConfigError(
             f"batch_size: expected a multiple of {processes} processes x {micro} texts, got {train_config.batch_size}"
         )

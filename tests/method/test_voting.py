@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rsmi.method.voting import Ballot, collect_votes
+from rsmi.seeds import derive
+from tiny import FAMILIES, some_texts
+
+ALL = pytest.mark.parametrize("family", FAMILIES)
+
+
+def ballots_for(t, texts, copies=3):
+    rows = t.rows(texts)
+    return [
+        Ballot(
+            row,
+            tuple(row.maskable_positions[i : i + 1] for i in range(copies)),
+            tuple(derive(n, i) for i in range(copies)),
+        )
+        for n, row in enumerate(rows)
+    ]
+
+
+@ALL
+def test_logits_are_those_of_each_masked_noisy_copy_alone(family, tiny_of):
+    t = tiny_of(family)
+    ballots = ballots_for(t, some_texts(5, 2, 12))
+    smoothed = t.smoothed()
+    together = collect_votes(smoothed, ballots)
+    for ballot, votes in zip(ballots, together, strict=True):
+        assert votes.logits.shape == (3, 2)
+        for i in range(3):
+            (alone,) = collect_votes(smoothed, [Ballot(ballot.row, ballot.masks[i : i + 1], ballot.keys[i : i + 1])])
+            np.testing.assert_allclose(votes.logits[i], alone.logits[0], rtol=1e-3, atol=1e-4)
+
+
+def test_without_noise_a_copy_is_the_text_with_its_mask(tiny_of):
+    t = tiny_of("bert")
+    (row,) = t.rows(["good film was bad"])
+    (votes,) = collect_votes(t.smoothed(std=0.0), [Ballot(row, ((), (2, 4)), (1, 1))])
+    inputs = t.tokenizer(["good film was bad", "good [MASK] was [MASK]"], return_tensors="pt")
+    assert inputs["input_ids"][1, 2] == inputs["input_ids"][1, 4] == t.tokenizer.mask_token_id
+    with torch.no_grad():
+        np.testing.assert_allclose(votes.logits, t.model(**inputs).logits.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@given(budget=st.integers(1, 300))
+def test_the_budget_bounds_every_forward_pass_and_changes_no_vote(budget, tiny_of):
+    t = tiny_of("bert")
+    ballots = ballots_for(t, some_texts(4))
+    sizes = []
+    handle = t.model.register_forward_pre_hook(
+        lambda _m, _a, kwargs: sizes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
+    try:
+        got = collect_votes(t.smoothed(token_budget=budget), ballots)
+    finally:
+        handle.remove()
+    assert all(rows == 1 or rows * tokens <= budget for rows, tokens in sizes)
+    assert sum(rows for rows, _ in sizes) == 12
+    for votes, expected in zip(got, collect_votes(t.smoothed(), ballots), strict=True):
+        np.testing.assert_allclose(votes.logits, expected.logits, rtol=1e-3, atol=1e-4)
+
+
+def test_a_training_model_votes_without_dropout_and_goes_on_training(tiny_of):
+    t = tiny_of("bert", seed=9)
+    ballots = ballots_for(t, some_texts(2))
+    expected = collect_votes(t.smoothed(), ballots)
+    t.model.train()
+    got = collect_votes(t.smoothed(), ballots)
+    assert t.model.training
+    t.model.eval()
+    for a, b in zip(got, expected, strict=True):
+        assert np.array_equal(a.logits, b.logits)
+
+
+def test_batch_noise_votes_are_random_but_repeatable(tiny_of):
+    t = tiny_of("bert")
+    (row,) = t.rows(["good film was bad"])
+    smoothed = t.smoothed(per_row=False)
+    ballot = Ballot(row, ((),) * 6, tuple(range(6)))
+    (one,), (two,) = collect_votes(smoothed, [ballot]), collect_votes(smoothed, [ballot])
+    assert np.array_equal(one.logits, two.logits)
+    assert len(np.unique(one.logits[:, 0])) == 6
+    (other,) = collect_votes(smoothed, [Ballot(row, ((),) * 6, tuple(range(1, 7)))])
+    assert not np.array_equal(one.logits, other.logits)
+
+
+def test_no_ballots_give_no_votes(tiny_of):
+    assert collect_votes(tiny_of("bert").smoothed(), []) == []
