@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 
 from rsmi import RsmiClassifier, RsmiConfig
 from rsmi.config import VARIANTS
-from rsmi.errors import InputError, UnsupportedModelError
+from rsmi.errors import ConfigError, InputError, UnsupportedModelError
 from rsmi.method import voting
 from tiny import FAMILIES, some_texts
 from toy import CONFIG, LABELS, TEXTS, TRAIN
@@ -341,3 +341,10 @@ def test_logits_that_are_not_finite_are_an_error_and_no_vote(load, monkeypatch):
     )
     with pytest.raises(UnsupportedModelError, match="not finite"):
         classifier.predict(["a good film"])
+
+
+@pytest.mark.parametrize(("name", "value"), [("seed", "abc"), ("seed", 1.5), ("seed", -1), ("token_budget", 1e4)])
+def test_a_seed_or_budget_that_is_no_whole_number_is_refused(name, value, tiny_folder):
+    classifier = RsmiClassifier.from_pretrained(tiny_folder("bert"))
+    with pytest.raises(ConfigError, match=f"{name}: expected an int"):
+        classifier.set_params(**{name: value}).predict(["a good movie"])

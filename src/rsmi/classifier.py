@@ -17,12 +17,12 @@ from tqdm.auto import tqdm
 
 from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
 from rsmi.data.splits import stratified_split
-from rsmi.errors import InputError, LabelError, NotFittedError
+from rsmi.errors import LabelError, NotFittedError
 from rsmi.method import checkpoint
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
 from rsmi.method.inference import Outcome
-from rsmi.method.inputs import as_classes, as_labels, as_texts, class_numbers, from_pipeline
+from rsmi.method.inputs import as_classes, as_count, as_labelled, as_texts, class_numbers, from_pipeline
 from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained
 from rsmi.method.tokens import Encoded
 from rsmi.records import Label, Prediction, TextInput
@@ -108,17 +108,14 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             dev: Texts and labels that choose the best epoch; by default a stratified part of the training texts.
         """
         settings = train_config or self.train_config or TrainConfig()
-        train_texts = as_texts(texts)
-        train_labels = as_labels(labels, len(train_texts))
-        if not train_texts:
-            raise InputError("expected at least two training texts of two classes, got none")
+        train_texts, train_labels = as_labelled(texts, labels)
         classes = as_classes(self._known_classes() or sorted(set(train_labels)))
         numbers = class_numbers(train_labels, classes)
-        seed = fresh_key() if self.seed is None else int(self.seed)  # int: NumPy's do not go into JSON
+        seed = fresh_key() if self.seed is None else as_count(self.seed, "seed", 0)
         dev_texts, dev_numbers = list[TextInput](), list[int]()
         if dev is not None:
-            dev_texts = as_texts(dev[0])
-            dev_numbers = class_numbers(as_labels(dev[1], len(dev_texts)), classes)
+            dev_texts, dev_labels = as_labelled(*dev)
+            dev_numbers = class_numbers(dev_labels, classes)
         elif settings.dev_fraction > 0:
             kept, held_out = stratified_split(numbers, settings.dev_fraction, seed)
             dev_texts, dev_numbers = [train_texts[i] for i in held_out], [numbers[i] for i in held_out]
@@ -190,7 +187,7 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return results[0] if isinstance(inputs, dict) or (single and top_k != 1) else results
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write an ordinary HF checkpoint (safetensors) and `rsmi_config.json`, replacing an older one in one step."""
+        """Write an ordinary HF checkpoint (safetensors) and `rsmi_config.json`; an older one is replaced at the end."""
         self._require_fitted()
         model, classes = self._loaded.encoder.model, self._class_tuple()
         model.config.id2label = {i: str(label) for i, label in enumerate(classes)}
@@ -229,8 +226,10 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> RsmiClassifier:
         """Set arguments of the constructor; `config__noise_std=0.3` changes one setting."""
         super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        nested = by_owner(params, ("config", "train_config"))
-        if nested["config"]:  # all at once: num_masks and num_candidates may only fit together
+        if "base" in params:
+            self.__dict__.pop("_saved_config", None)
+        nested = by_owner(params, ("config", "train_config"))  # all at once: some fields only fit together
+        if nested["config"]:
             self.config = updated(self.config_, **nested["config"])
         if nested["train_config"]:
             self.train_config = updated(self.train_config or TrainConfig(), **nested["train_config"])
@@ -257,7 +256,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         yield from tqdm(outcomes, "classify", total, unit="text", disable=not shown, dynamic_ncols=True)
 
     def _engine(self, loaded: Pretrained) -> Engine:
-        return Engine(loaded, self.config_, self.seed, self.token_budget, self._lock)
+        seed = None if self.seed is None else as_count(self.seed, "seed", 0)
+        return Engine(loaded, self.config_, seed, as_count(self.token_budget, "token_budget", 1), self._lock)
 
     def _load(self) -> None:
         """Load `base` as it is; it can predict at once if it has a trained head."""

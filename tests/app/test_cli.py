@@ -260,3 +260,28 @@ def test_help_does_not_import_torch():
     assert done.returncode == 0, done.stderr
     assert "Usage" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_text_cannot_send_escape_sequences_to_the_terminal(capsys):
+    from rsmi.app.show import print_explanation, print_line
+    from rsmi.records import Prediction, Token
+
+    text = "fine\x1b[2J\x9b31m \u202eevil"
+    token = Token(text="\x1b[2J", start=4, end=8, sequence=0, saliency=1.0)
+    prediction = Prediction(
+        text=text,
+        label="pos",
+        probabilities={"neg": 0.0, "pos": 1.0},
+        first_votes={"neg": 0, "pos": 5},
+        second_votes=None,
+        masked=(0,),
+        candidates=(0,),
+        masks_wanted=2,
+        truncated=False,
+        tokens=(token,),
+    )
+    print_line(prediction)
+    print_explanation(prediction)
+    shown = capsys.readouterr().out
+    assert "fine" in shown
+    assert not any(code in shown for code in ("\x1b", "\x9b", "\u202e"))

@@ -42,9 +42,3 @@ def main() -> None:
     except RsmiError as error:
         typer.echo(f"rsmi: {error}", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("rsmi: interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has left: nothing to report, and nobody to report it to
-        sys.exit(0)

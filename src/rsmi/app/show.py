@@ -12,6 +12,10 @@ _CANDIDATE = "bold black on yellow"
 _SALIENT = "yellow"
 _SHOWN = 100  # characters of a text on a one-line result
 
+# a text must not move the cursor, recolour the screen or turn the line around; one character each, so offsets hold
+_CONTROLS = (range(0x20), range(0x7F, 0xA0), range(0x202A, 0x202F), range(0x2066, 0x206A))
+_UNPRINTABLE = {code: "\ufffd" for codes in _CONTROLS for code in codes if chr(code) not in "\n\t"}
+
 
 def print_line(prediction: Prediction) -> None:
     """Print label, share of the votes and the beginning of the text."""
@@ -57,7 +61,8 @@ def coloured(content: str, part: int, prediction: Prediction) -> Text:
 
 
 def _parts(prediction: Prediction) -> tuple[str, ...]:
-    return (prediction.text,) if isinstance(prediction.text, str) else prediction.text
+    parts = (prediction.text,) if isinstance(prediction.text, str) else prediction.text
+    return tuple(part.translate(_UNPRINTABLE) for part in parts)
 
 
 def _masks(prediction: Prediction) -> Text:
@@ -75,7 +80,7 @@ def _masks(prediction: Prediction) -> Text:
 
 
 def _names(prediction: Prediction, positions: tuple[int, ...]) -> str:
-    return ", ".join(prediction.tokens[i].text for i in positions)
+    return ", ".join(prediction.tokens[i].text.translate(_UNPRINTABLE) for i in positions)
 
 
 def _votes(votes: dict[Label, int]) -> Text:

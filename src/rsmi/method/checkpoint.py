@@ -40,7 +40,7 @@ def is_checkpoint(source: str | Path) -> bool:
 
 def check_target(folder: str | Path) -> Path:
     """Return `folder` if a checkpoint may be written there, making its parents."""
-    target = Path(folder).absolute()
+    target = Path(folder).resolve()
     try:
         if target.exists() and not (target.is_dir() and (is_checkpoint(target) or not any(target.iterdir()))):
             raise CheckpointError(f"{folder}: expected a new or empty folder, or an rsmi checkpoint to replace")
@@ -53,7 +53,7 @@ def check_target(folder: str | Path) -> Path:
 def save(
     folder: str | Path, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, settings: Settings, version: str
 ) -> None:
-    """Write a checkpoint. An existing one is replaced in one step, so that a crash leaves the old or the new one."""
+    """Write a checkpoint. An existing one is replaced only once the new one is complete."""
     target = check_target(folder)
     fresh = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -102,7 +102,11 @@ def read_settings(folder: str | Path) -> Settings:
 
 
 def _swap(fresh: Path, target: Path) -> None:
-    """Put `fresh` in the place of `target`, which may exist."""
+    """Put `fresh` in the place of `target`, which may exist.
+
+    Two renames: a crash in the instant between them leaves the old checkpoint whole, beside the target in a folder
+    `.NAME-old-*`.
+    """
     if not target.exists():
         os.rename(fresh, target)
         return

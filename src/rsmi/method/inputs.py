@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rsmi.errors import InputError, LabelError
+from rsmi.errors import ConfigError, InputError, LabelError
 from rsmi.method.tokens import check_text
 from rsmi.records import Label, TextInput
 
@@ -59,6 +59,14 @@ def as_labels(labels: Any, num_texts: int) -> list[Label]:
     return checked
 
 
+def as_labelled(texts: Any, labels: Any) -> tuple[list[TextInput], list[Label]]:
+    """Return texts and their labels, checked; at least one of each."""
+    checked = as_texts(texts)
+    if not checked:
+        raise InputError("expected labelled texts, got none")
+    return checked, as_labels(labels, len(checked))
+
+
 def as_classes(classes: Iterable[Any]) -> tuple[Label, ...]:
     """Return the classes, checked: two or more, distinct, all str or all int."""
     checked = [_check_label(label, i) for i, label in enumerate(classes)]
@@ -74,6 +82,13 @@ def class_numbers(labels: Sequence[Label], classes: Sequence[Label]) -> list[int
         if label not in numbers:
             raise LabelError(f"label {i}: expected one of {list(classes)!r}, got {label!r}")
     return [numbers[label] for label in labels]
+
+
+def as_count(value: Any, name: str, least: int) -> int:
+    """Return a whole number of at least `least` as a plain int, which JSON and generators take."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{name}: expected an int of at least {least}, got {value!r}")
+    return int(value)
 
 
 def _check_label(label: Any, i: int) -> Label:

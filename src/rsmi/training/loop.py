@@ -15,7 +15,7 @@ from transformers import EvalPrediction, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
-from rsmi.errors import ConfigError, TrainingError, UnsupportedModelError, UnsupportedModelError
+from rsmi.errors import ConfigError, TrainingError, UnsupportedModelError
 from rsmi.method.encoder import Encoder
 from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import quiet
@@ -74,11 +74,6 @@ def run_training(
         raise UnsupportedModelError(
             f"gradient_checkpointing: {type(encoder.model).__name__} does not support it; train with micro_batch_size"
         )
-    if train_config.gradient_checkpointing and not encoder.model.supports_gradient_checkpointing:
-        raise UnsupportedModelError(
-            f"gradient_checkpointing: expected a model that supports it, got {type(encoder.model).__name__}; "
-            "lower micro_batch_size instead"
-        )
     with TemporaryDirectory(prefix="rsmi-train-") as folder, global_state_kept(), quiet():
         trainer = ObjectiveTrainer(
             model=encoder.model,
@@ -95,7 +90,8 @@ def run_training(
             trainer.remove_callback(callback)
         trainer.train()
         history = _history(trainer.state.log_history)
-    if not all(math.isfinite(epoch.get("loss", 0.0)) for epoch in history):
+    finite = all(bool(parameter.isfinite().all()) for parameter in encoder.model.parameters())
+    if not finite or not all(math.isfinite(epoch.get("loss", 0.0)) for epoch in history):
         raise TrainingError("training diverged: the loss is not finite; lower learning_rate, or use precision='fp32'")
     encoder.model.eval()
     return history
@@ -124,6 +120,7 @@ def _arguments(
         per_device_eval_batch_size=max(micro, 32),
         gradient_accumulation_steps=steps,
         gradient_checkpointing=train_config.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False} if train_config.gradient_checkpointing else None,
         bf16=train_config.precision == "bf16",
         fp16=train_config.precision == "fp16",
         eval_strategy="epoch" if has_dev else "no",
