@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig
 from rsmi.errors import ConfigError, InputError, LabelError, TrainingError, UnsupportedModelError
+from rsmi.method.tokens import collate
 from tiny import FAMILIES
 from toy import CONFIG, LABELS, PAIRS, TEXTS, TRAIN
 
@@ -159,7 +161,7 @@ def test_labels_outside_the_classes_are_a_label_error(shallow):
 
 
 def test_no_training_texts_are_an_input_error(shallow):
-    with pytest.raises(InputError, match="at least two"):
+    with pytest.raises(InputError, match="got none"):
         RsmiClassifier(shallow, CONFIG, TRAIN).fit([], [])
 
 
@@ -243,12 +245,39 @@ def test_a_grid_search_goes_over_nested_settings(shallow):
     assert len(search.cv_results_["mean_test_score"]) == 2
 
 
-@pytest.mark.parametrize("dev", [None, ([], [])], ids=["held out", "empty"])
-def test_a_class_of_one_text_or_an_empty_dev_set_still_trains(shallow, dev):
+def test_a_class_of_one_text_still_trains(shallow):
     texts, labels = [*TEXTS[:8], "the end"], [*LABELS[:8], "other"]
-    config = replace(TRAIN, dev_fraction=0.1)
-    classifier = RsmiClassifier(shallow, CONFIG, config, seed=0).fit(texts, labels, dev=dev)
+    classifier = RsmiClassifier(shallow, CONFIG, replace(TRAIN, dev_fraction=0.1), seed=0).fit(texts, labels)
     assert classifier.classes_.tolist() == ["neg", "other", "pos"]
+
+
+def test_an_empty_dev_set_is_an_input_error(shallow):
+    with pytest.raises(InputError, match="got none"):
+        RsmiClassifier(shallow, CONFIG, TRAIN, seed=0).fit(TEXTS, LABELS, dev=([], []))
+
+
+def test_grouping_by_length_uses_every_text_once_and_pads_less(shallow):
+    texts = [" ".join(["good" if i % 2 else "bad"] * (1 + i % 9)) for i in range(144)]
+    labels = ["pos" if i % 2 else "neg" for i in range(144)]
+    seen: dict[bool, list[tuple[int, int]]] = {}
+    for grouped in (False, True):
+        shapes: list[tuple[int, int]] = []
+        classifier = RsmiClassifier(shallow, CONFIG.as_variant("plain"), seed=0)
+        with patch("rsmi.training.features.collate", side_effect=_noting(shapes)):
+            config = replace(TRAIN, method="finetune", epochs=1, dev_fraction=0.0, group_by_length=grouped)
+            classifier.fit(texts, labels, replace(config, batch_size=4))
+        seen[grouped] = shapes
+    assert sum(rows for rows, _ in seen[False]) == sum(rows for rows, _ in seen[True]) == len(texts)
+    assert sum(r * w for r, w in seen[True]) < 0.8 * sum(r * w for r, w in seen[False])
+
+
+def _noting(shapes):
+    def collating(rows, pad_token_id):
+        batch = collate(rows, pad_token_id)
+        shapes.append(tuple(batch.input_ids.shape))
+        return batch
+
+    return collating
 
 
 def test_a_model_with_few_layers_needs_no_noise_layers_where_there_is_no_noise(shallow):

@@ -145,6 +145,8 @@ class TrainConfig:
     """Scale of the batch-mean gradient added to the word embeddings (paper: beta); 0 leaves it out."""
     dev_fraction: float = 0.1
     """Share of the training texts held out, stratified, to choose the best epoch; 0 keeps the last epoch."""
+    group_by_length: bool = False
+    """Put texts of similar length into one update: less padding, so faster; the order is a little less random."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Arithmetic of the training passes."""
     gradient_checkpointing: bool = False

@@ -29,6 +29,11 @@ class Examples(Dataset[Example]):
     def __len__(self) -> int:
         return len(self._examples)
 
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each text."""
+        return [len(example.row) for example in self._examples]
+
     def __getitem__(self, index: int) -> Example:
         return self._examples[index]
 

@@ -85,6 +85,7 @@ def run_training(
             callbacks=[ProgressBar(train_config.method)] if progress else [],
             objective=objective,
             key=key,
+            group_by_length=train_config.group_by_length,
         )
         for callback in (PrinterCallback, ProgressCallback):  # both write to stdout, which belongs to results
             trainer.remove_callback(callback)

@@ -8,9 +8,11 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.utils.data import Sampler
 from transformers import Trainer
+from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from rsmi.seeds import derive
+from rsmi.seeds import derive, generator
 from rsmi.training.features import as_batch
 from rsmi.training.objective import Objective
 
@@ -20,11 +22,12 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     loss_is_scaled_for_ga = False  # the objective returns a per-batch mean; transformers >= 5.2 reads this
 
-    def __init__(self, *args: Any, objective: Objective, key: int, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, objective: Objective, key: int, group_by_length: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.model_accepts_loss_kwargs = False  # the same for older transformers
         self._objective = objective
         self._key = key
+        self._group_by_length = group_by_length
         self._until_backward = ExitStack()
         self._part = (0, 0)
         self._parts_of_update, self._texts_of_update = 1, 1
@@ -56,6 +59,17 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         self._parts_of_update = max(1, len(samples))
         self._texts_of_update = sum(len(sample["labels"]) for sample in samples)
         return samples, items
+
+    def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Sampler[int] | None:
+        sampler: Sampler[int] | None
+        if self._group_by_length:
+            # not Trainer's own option, whose name and input differ between releases
+            update = self.args.train_batch_size * self.args.gradient_accumulation_steps
+            order = generator(derive(self._key, "order"))
+            sampler = LengthGroupedSampler(update, lengths=self.train_dataset.lengths, generator=order)
+        else:
+            sampler = super()._get_train_sampler(*args, **kwargs)
+        return sampler
 
     def prediction_step(
         self,
