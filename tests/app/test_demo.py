@@ -50,7 +50,15 @@ def _results():
     ]
     accuracy = count_correct(["pos"] * 63 + ["neg"] * 37, ["pos"] * 100).to_dict()
     models = {name: dict.fromkeys(("test", "clean", "perturbed"), accuracy) for name in ("fine-tuned", "RSMI")}
-    summary = {"n_train": 10, "n_test": 100, "n_pairs": 1, "seed": 0, "source": "a file", "models": models}
+    summary = {
+        "n_train": 10,
+        "n_test": 100,
+        "n_pairs": 1,
+        "seed": 0,
+        "source": "a file",
+        "versions": {"python": "3.11", "torch": "2.13.0"},
+        "models": models,
+    }
     return summary, records
 
 

@@ -50,7 +50,8 @@ def report_markdown(summary: dict[str, Any], records: list[dict[str, Any]]) -> s
     ]
     for name, accuracy in summary["models"].items():
         lines.append(f"| {name} | " + " | ".join(_cell(accuracy[key]) for key, _ in _COLUMNS) + " |")
-    lines += ["", _CAVEAT.format(**summary), "", "## The sentences", ""]
+    versions = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
+    lines += ["", _CAVEAT.format(**summary), "", f"Versions: {versions}.", "", "## The sentences", ""]
     for group in _by_sentence(records):
         first = group[0]
         lines.append(f"- ({first['gold']}) {first['original']['text']}")

@@ -35,9 +35,8 @@ def collect() -> dict[str, Any]:
 
     folder = os.environ.get("RSMI_DATA")
     return {
-        "python": platform.python_version(),
         "platform": platform.platform(),
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": versions(),
         "devices": [f"cpu ({torch.get_num_threads()} threads)"]
         + [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count())],
         "resources": [{"name": r.name, "present": r.present, "install": r.install} for r in embedded_status()],
@@ -47,6 +46,11 @@ def collect() -> dict[str, Any]:
         ],
         "RSMI_DATA": {"folder": folder, "present": folder is not None and os.path.isdir(folder)},
     }
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions that a result depends on, None for a package that is missing."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
 
 
 def _version(package: str) -> str | None:
@@ -63,7 +67,6 @@ def _print(report: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_row("python", report["python"])
     for name, installed in report["versions"].items():
         table.add_row(name, installed or "[red]missing[/red]")
     table.add_row("devices", ", ".join(report["devices"]))

@@ -29,6 +29,9 @@ def train(
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Peak learning rate.")] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="Texts per update.")] = None,
+    group_by_length: Annotated[
+        bool, typer.Option("--group-by-length", help="Texts of similar length into one update: faster.")
+    ] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=2, help="Train on a random sample of this many.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sample, the head, the order and the noise.")] = 0,
     text_column: TextColumn = None,
@@ -52,7 +55,8 @@ def train(
         given["num_candidates"] = max(num_masks, RsmiConfig().num_candidates)
     config = RsmiConfig.variant(variant or ("plain" if method == "finetune" else "rsmi"), **given)
     training = {"method": method, "epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size}
-    train_config = TrainConfig.from_dict({name: value for name, value in training.items() if value is not None})
+    chosen = {name: value for name, value in training.items() if value is not None}
+    train_config = TrainConfig.from_dict({**chosen, "group_by_length": group_by_length})
 
     parts = [
         load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column, seed=seed)
