@@ -64,7 +64,7 @@ def _results():
 
 def test_the_report_states_n_seed_intervals_and_what_it_does_not_show():
     page = report_markdown(*_results())
-    assert "| fine-tuned | 63.0% [53.2%, 71.8%] |" in page
+    assert "| fine-tuned | 63.0 [53.2, 71.8] |" in page
     assert "n = 100" in page
     assert "seed 0" in page
     assert "not an evaluation" in page

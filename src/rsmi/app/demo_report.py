@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 _COLUMNS = (
-    ("test", "clean test sentences (n = {n_test})"),
-    ("clean", "hand-picked sentences (n = {n_pairs})"),
+    ("test", "test sentences (n = {n_test})"),
+    ("clean", "{n_pairs} of the test split"),
     ("perturbed", "the same, perturbed by hand"),
 )
 _CAVEAT = (
@@ -27,7 +27,7 @@ def show(summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
         console.print(f"[dim]original [/dim] {first['original']['text']}  [dim]({first['gold']})[/dim]", soft_wrap=True)
         console.print(f"[dim]perturbed[/dim] {first['perturbed']['text']}", soft_wrap=True)
         console.print("          " + "   ".join(_answer(record) for record in group) + "\n", soft_wrap=True)
-    table = Table(title="right answers, with 95 % intervals")
+    table = Table(title="right answers in %, with 95 % intervals")
     table.add_column("model")
     for _, title in _COLUMNS:
         table.add_column(title.format(**summary), justify="right")
@@ -44,6 +44,8 @@ def report_markdown(summary: dict[str, Any], records: list[dict[str, Any]]) -> s
         "# rsmi demo",
         "",
         f"Both models: MiniLM (embedded), {summary['n_train']} training sentences. Data: {summary['source']}.",
+        "",
+        "Right answers in %, with 95 % intervals:",
         "",
         "| model | " + " | ".join(titles) + " |",
         "|---" * (len(titles) + 1) + "|",
@@ -79,4 +81,4 @@ def _answer(record: dict[str, Any]) -> str:
 
 
 def _cell(accuracy: dict[str, Any]) -> str:
-    return f"{accuracy['value']:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}]"
+    return f"{100 * accuracy['value']:.1f} [{100 * accuracy['low']:.1f}, {100 * accuracy['high']:.1f}]"
