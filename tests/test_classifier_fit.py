@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 from dataclasses import replace
@@ -174,9 +175,15 @@ def test_micro_batches_do_not_change_what_is_learned(shallow):
     assert split.training_["history"][0]["loss"] == pytest.approx(whole.training_["history"][0]["loss"], rel=1e-3)
 
 
-def test_bfloat16_training_works_on_a_cpu(shallow):
-    classifier = RsmiClassifier(shallow, CONFIG, replace(TRAIN, precision="bf16"), seed=0).fit(TEXTS, LABELS)
+def test_bfloat16_training_works_on_a_cpu_and_does_not_last(shallow, tmp_path):
+    classifier = RsmiClassifier(shallow, CONFIG.as_variant("plain"), replace(TRAIN, precision="bf16"), seed=0).fit(
+        TEXTS, LABELS
+    )
     assert _weights(classifier)["classifier.weight"].dtype == torch.float32
+    assert not [name for name in os.environ if name.startswith("ACCELERATE_")]
+    classifier.save_pretrained(tmp_path / "saved")
+    loaded = RsmiClassifier.from_pretrained(tmp_path / "saved", seed=0)
+    np.testing.assert_array_equal(loaded.predict_proba(TEXTS[:8]), classifier.predict_proba(TEXTS[:8]))
     assert np.isfinite(classifier.training_["history"][0]["loss"])
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,7 +76,7 @@ def run_training(
         raise UnsupportedModelError(
             f"gradient_checkpointing: {type(encoder.model).__name__} does not support it; train with micro_batch_size"
         )
-    with TemporaryDirectory(prefix="rsmi-train-") as folder, global_state_kept(), quiet():
+    with TemporaryDirectory(prefix="rsmi-train-") as folder, global_state_kept(), _environment_kept(), quiet():
         trainer = ObjectiveTrainer(
             model=encoder.model,
             args=_arguments(train_config, Path(folder), encoder, len(train.rows), dev is not None, key),
@@ -90,12 +92,26 @@ def run_training(
         for callback in (PrinterCallback, ProgressCallback):  # both write to stdout, which belongs to results
             trainer.remove_callback(callback)
         trainer.train()
+        # accelerate leaves the model's forward in mixed precision; what is saved and loaded again has none
+        trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_fp32_wrapper=False)
         history = _history(trainer.state.log_history)
     finite = all(bool(parameter.isfinite().all()) for parameter in encoder.model.parameters())
     if not finite or not all(math.isfinite(epoch.get("loss", 0.0)) for epoch in history):
         raise TrainingError("training diverged: the loss is not finite; lower learning_rate, or use precision='fp32'")
     encoder.model.eval()
     return history
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Restore the variables in which transformers before 5 hands the precision of a run to accelerate."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if name.startswith("ACCELERATE_") and name not in before]:
+            del os.environ[name]
+        os.environ.update({name: value for name, value in before.items() if name.startswith("ACCELERATE_")})
 
 
 def _arguments(
