@@ -278,6 +278,14 @@ def test_grouping_by_length_uses_every_text_once_and_pads_less(shallow):
     assert sum(r * w for r, w in seen[True]) < 0.8 * sum(r * w for r, w in seen[False])
 
 
+def test_patience_ends_training_early(shallow):
+    config = replace(TRAIN, epochs=9, learning_rate=1e-9, patience=2, dev_fraction=0.2)  # nothing is learned
+    classifier = RsmiClassifier(shallow, CONFIG, config, seed=0).fit(TEXTS, LABELS)
+    assert len(classifier.training_["history"]) == 3
+    with pytest.raises(ConfigError, match="dev set"):
+        RsmiClassifier(shallow, CONFIG, replace(config, dev_fraction=0.0), seed=0).fit(TEXTS, LABELS)
+
+
 def _noting(shapes):
     def collating(rows, pad_token_id):
         batch = collate(rows, pad_token_id)

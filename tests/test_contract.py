@@ -26,6 +26,7 @@ def _rsmi(variant: str, method: str = "rsmi") -> tuple[Callable[..., Defense], t
 DEFENSES = {
     "rsmi": _rsmi("rsmi"),
     "finetune": _rsmi("plain", "finetune"),
+    "freelb": _rsmi("plain", "freelb"),
     "no-mask": _rsmi("no-mask"),
     "no-two-step": _rsmi("no-two-step"),
     "rm": _rsmi("rm"),

@@ -12,7 +12,7 @@ from rsmi.errors import ConfigError
 Masking = Literal["gradient", "random", "none"]
 Aggregation = Literal["vote", "logit-average"]
 Stop = Literal["paper", "sequential"]
-Method = Literal["rsmi", "finetune"]
+Method = Literal["rsmi", "finetune", "freelb"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class TrainConfig:
     """Settings of training: AdamW, linear schedule, gradient clipping, best epoch on the dev set."""
 
     method: Method = "rsmi"
-    """Objective: `rsmi`, or `finetune` for plain cross-entropy."""
+    """Objective: `rsmi`, `finetune` for plain cross-entropy, or the baseline `freelb`."""
     epochs: int = 3
     """Passes over the training texts (the paper: 10)."""
     learning_rate: float = 5e-5
@@ -143,6 +143,20 @@ class TrainConfig:
     """Gradients are clipped to this norm."""
     embedding_step: float = 1.0
     """Scale of the batch-mean gradient added to the word embeddings (paper: beta); 0 leaves it out."""
+    ascent_steps: int = 3
+    """FreeLB: forward and backward passes an update (its paper: K)."""
+    ascent_step_size: float = 0.1
+    """FreeLB: length of an ascent step on a text's embeddings (its paper: alpha); choose it on dev data."""
+    ascent_radius: float = 0.4
+    """FreeLB: radius of the ball the ascent stays in (its paper: epsilon); choose it on dev data."""
+    ascent_start: float = 0.1
+    """FreeLB: scale of the random start of the ascent."""
+    balanced_classes: bool = False
+    """Weigh the loss so that every class counts the same in all, however rare it is."""
+    label_smoothing: float = 0.0
+    """Share of the target spread evenly over all classes."""
+    patience: int | None = None
+    """Stop after this many epochs without a better dev accuracy; None trains all epochs."""
     dev_fraction: float = 0.1
     """Share of the training texts held out, stratified, to choose the best epoch; 0 keeps the last epoch."""
     group_by_length: bool = False
@@ -154,15 +168,16 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _check_types(self)
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "ascent_steps"):
             _require(getattr(self, name) >= 1, name, "an integer >= 1", getattr(self, name))
         for name in ("learning_rate", "max_grad_norm"):
             value = getattr(self, name)
             _require(math.isfinite(value) and value > 0, name, "a finite number > 0", value)
-        for name in ("weight_decay", "embedding_step"):
+        for name in ("weight_decay", "embedding_step", "ascent_step_size", "ascent_radius", "ascent_start"):
             value = getattr(self, name)
             _require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
-        for name in ("warmup_ratio", "dev_fraction"):
+        _require(self.patience is None or self.patience >= 1, "patience", "an integer >= 1 or None", self.patience)
+        for name in ("warmup_ratio", "dev_fraction", "label_smoothing"):
             _require(0 <= getattr(self, name) < 1, name, "a number in [0, 1)", getattr(self, name))
         if self.micro_batch_size is not None and (
             self.micro_batch_size < 1 or self.batch_size % self.micro_batch_size != 0
@@ -219,7 +234,7 @@ _LITERALS: dict[str, Any] = {
     "method": Method,
     "precision": Literal["fp32", "bf16", "fp16"],
 }
-_OPTIONAL = {"mask_token": str, "micro_batch_size": int}
+_OPTIONAL = {"mask_token": str, "micro_batch_size": int, "patience": int}
 
 
 def _check_types(config: RsmiConfig | TrainConfig) -> None:

@@ -72,9 +72,9 @@ def test_parts_of_an_update_draw_different_noise(monkeypatch):
     keys = []
     original = loop.RsmiObjective.loss
 
-    def spy(self, model, batch, labels, key, until_backward):
-        keys.append(key)
-        return original(self, model, batch, labels, key, until_backward)
+    def spy(self, step):
+        keys.append(step.key)
+        return original(self, step)
 
     monkeypatch.setattr(loop.RsmiObjective, "loss", spy)
     _train(monkeypatch, num_texts=8, batch_size=4, micro_batch_size=2)
@@ -89,8 +89,8 @@ def test_training_ends_in_eval_mode_without_hooks(monkeypatch):
 
 
 def test_a_loss_that_is_not_finite_is_a_training_error(monkeypatch):
-    def broken(self, model, batch, labels, key, until_backward):
-        return next(model.parameters()).sum() * torch.nan
+    def broken(self, step):
+        return next(step.model.parameters()).sum() * torch.nan
 
     monkeypatch.setattr(loop.RsmiObjective, "loss", broken)
     with pytest.raises(TrainingError, match="lower learning_rate"):

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from rsmi.method.noise import EMBEDDINGS, NoisePlan, batch_noise
 from rsmi.method.tokens import collate, mask_token_id
 from rsmi.seeds import derive
+from rsmi.training.objective import Step
 from rsmi.training.objective_finetune import FinetuneObjective
 from rsmi.training.objective_rsmi import RsmiObjective
 from tiny import FAMILIES, some_texts, tiny
@@ -41,7 +42,8 @@ def _batch(own, texts=TEXTS):
 
 def _loss(objective, batch, labels, key=KEY):
     with ExitStack() as stack:
-        loss = objective.loss(objective.encoder.model, batch, labels, key, stack)
+        step = Step(objective.encoder.model, batch, labels, key, cross_entropy, stack, lambda loss: loss.backward())
+        loss = objective.loss(step)
         loss.backward()
     return loss.detach()
 

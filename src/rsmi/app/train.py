@@ -15,7 +15,7 @@ def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the model.")],
     base: Annotated[str, typer.Option("--base", help="minilm, a model folder or a hub id.")] = "minilm",
-    method: Annotated[str, typer.Option("--method", help="rsmi, or finetune for the undefended baseline.")] = "rsmi",
+    method: Annotated[str, typer.Option("--method", help="rsmi, or a baseline: finetune or freelb.")] = "rsmi",
     variant: Annotated[
         str | None,
         typer.Option("--variant", help="rsmi, no-mask, no-two-step, rm, gm or plain; by default what fits --method."),
@@ -53,7 +53,7 @@ def train(
         given["noise_layers"] = _layers(noise_layers)
     if num_masks is not None:
         given["num_candidates"] = max(num_masks, RsmiConfig().num_candidates)
-    config = RsmiConfig.variant(variant or ("plain" if method == "finetune" else "rsmi"), **given)
+    config = RsmiConfig.variant(variant or ("rsmi" if method == "rsmi" else "plain"), **given)
     training = {"method": method, "epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size}
     chosen = {name: value for name, value in training.items() if value is not None}
     train_config = TrainConfig.from_dict({**chosen, "group_by_length": group_by_length})

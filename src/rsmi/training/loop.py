@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from accelerate import PartialState
-from transformers import EvalPrediction, TrainingArguments
+from transformers import EarlyStoppingCallback, EvalPrediction, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
@@ -23,9 +23,11 @@ from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import quiet
 from rsmi.method.tokens import Encoded
 from rsmi.seeds import derive, global_state_kept
+from rsmi.training.criterion import make_criterion
 from rsmi.training.features import Collator, Examples
 from rsmi.training.objective import Objective
 from rsmi.training.objective_finetune import FinetuneObjective
+from rsmi.training.objective_freelb import FreelbObjective
 from rsmi.training.objective_rsmi import RsmiObjective
 from rsmi.training.progress import ProgressBar
 from rsmi.training.trainer import ObjectiveTrainer
@@ -45,6 +47,14 @@ def make_objective(
     """Return the objective that `train_config.method` names."""
     if train_config.method == "finetune":
         return FinetuneObjective(encoder)
+    if train_config.method == "freelb":
+        return FreelbObjective(
+            encoder,
+            ascent_steps=train_config.ascent_steps,
+            step_size=train_config.ascent_step_size,
+            radius=train_config.ascent_radius,
+            initial_size=train_config.ascent_start,
+        )
     return RsmiObjective(
         encoder,
         plan,
@@ -84,8 +94,14 @@ def run_training(
             eval_dataset=None if dev is None else Examples(dev.rows, dev.labels),
             data_collator=Collator(pad_token_id),
             compute_metrics=_accuracy,
-            callbacks=[ProgressBar(train_config.method)] if progress else [],
+            callbacks=_callbacks(train_config, dev is not None, progress),
             objective=objective,
+            criterion=make_criterion(
+                train.labels,
+                encoder.model.config.num_labels,
+                train_config.balanced_classes,
+                train_config.label_smoothing,
+            ),
             key=key,
             group_by_length=train_config.group_by_length,
         )
@@ -100,6 +116,15 @@ def run_training(
         raise TrainingError("training diverged: the loss is not finite; lower learning_rate, or use precision='fp32'")
     encoder.model.eval()
     return history
+
+
+def _callbacks(train_config: TrainConfig, has_dev: bool, progress: bool) -> list[TrainerCallback]:
+    callbacks: list[TrainerCallback] = [ProgressBar(train_config.method)] if progress else []
+    if train_config.patience is not None:
+        if not has_dev:
+            raise ConfigError("patience: expected a dev set to stop by, got none; set dev_fraction or pass dev texts")
+        callbacks.append(EarlyStoppingCallback(early_stopping_patience=train_config.patience))
+    return callbacks
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -10,19 +12,30 @@ from torch import Tensor, nn
 from rsmi.method.tokens import Batch
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One forward and backward of training, as the trainer hands it to an objective."""
+
+    model: nn.Module
+    """The model as the trainer wrapped it; the objective's own encoder looks inside the same weights."""
+    batch: Batch
+    labels: Tensor
+    """(batch,)."""
+    key: int
+    """Seed of everything random in this step."""
+    criterion: Callable[[Tensor, Tensor], Tensor]
+    """(logits, labels) -> mean loss, with whatever weights and smoothing the user asked for."""
+    until_backward: ExitStack
+    """Holds what must last until the backward pass, where checkpointed layers run again."""
+    backward: Callable[[Tensor], None]
+    """Runs a backward pass at once: for objectives that take several; the last one is the trainer's."""
+
+
 class Objective(Protocol):
     """One method of training."""
 
-    def loss(self, model: nn.Module, batch: Batch, labels: Tensor, key: int, until_backward: ExitStack) -> Tensor:
-        """Return the mean loss of a batch.
-
-        Args:
-            model: The model as the trainer wrapped it; the objective's own encoder looks inside the same weights.
-            batch: The texts.
-            labels: Their classes, (batch,).
-            key: Seed of everything random in this step.
-            until_backward: Holds what must last until the backward pass, where checkpointed layers run again.
-        """
+    def loss(self, step: Step) -> Tensor:
+        """Return the mean loss of a batch."""
         ...
 
     def dev_logits(self, batch: Batch, key: int) -> Tensor:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch import Tensor
 
 from rsmi.method.encoder import Encoder
 from rsmi.method.saliency import evaluating
 from rsmi.method.tokens import Batch
+from rsmi.training.objective import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +19,9 @@ class FinetuneObjective:
 
     encoder: Encoder
 
-    def loss(self, model: nn.Module, batch: Batch, labels: Tensor, key: int, until_backward: ExitStack) -> Tensor:
+    def loss(self, step: Step) -> Tensor:
         """Return the mean cross-entropy."""
-        return cross_entropy(self.encoder.logits(batch, model=model), labels)
+        return step.criterion(self.encoder.logits(step.batch, model=step.model), step.labels)
 
     def dev_logits(self, batch: Batch, key: int) -> Tensor:
         """Return the logits of one plain pass."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch import Tensor
 
 from rsmi.config import Masking
 from rsmi.method.encoder import Encoder
@@ -16,6 +14,7 @@ from rsmi.method.noise import NoisePlan, batch_noise, noisy, noisy_logits, shift
 from rsmi.method.saliency import EmbeddingGradient, embedding_gradient, evaluating
 from rsmi.method.tokens import Batch
 from rsmi.seeds import derive, generator
+from rsmi.training.objective import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +36,20 @@ class RsmiObjective:
     """Texts of a whole update. The shift is `embedding_step` x the gradient of the batch-mean loss; dividing by this
     number, not by the rows at hand, keeps it the same however a batch is split over devices or accumulation steps."""
 
-    def loss(self, model: nn.Module, batch: Batch, labels: Tensor, key: int, until_backward: ExitStack) -> Tensor:
+    def loss(self, step: Step) -> Tensor:
         """Return the mean cross-entropy of the masked copy."""
-        gradient = self._gradient(batch, labels, derive(key, "saliency")) if self._needs_gradient else None
-        masked = self._masked(batch, gradient, key)
+        gradient = None
+        if self._needs_gradient:
+            gradient = self._gradient(step.batch, step.labels, derive(step.key, "saliency"))
+        masked = self._masked(step.batch, gradient, step.key)
         shift = None
         if gradient is not None and self.embedding_step > 0:
             # the gradient of the unmasked input, added at every position of the masked one (as the authors' code does)
             shift = gradient.gradient * (self.embedding_step / self.batch_size)
-        source = batch_noise(derive(key, "loss"), self.encoder.device)
-        until_backward.enter_context(noisy(self.encoder.layers, self.plan.layers, self.plan.std, source))
-        logits = self.encoder.logits(masked, shifted_by_noise(self.encoder, self.plan, masked, source, shift), model)
-        return cross_entropy(logits, labels)
+        source = batch_noise(derive(step.key, "loss"), self.encoder.device)
+        step.until_backward.enter_context(noisy(self.encoder.layers, self.plan.layers, self.plan.std, source))
+        shift = shifted_by_noise(self.encoder, self.plan, masked, source, shift)
+        return step.criterion(self.encoder.logits(masked, shift, step.model), step.labels)
 
     def dev_logits(self, batch: Batch, key: int) -> Tensor:
         """Return the logits of one noisy masked pass, masks by the predicted class (as the authors choose an epoch)."""

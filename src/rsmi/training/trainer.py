@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,7 +14,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from rsmi.seeds import derive, generator
 from rsmi.training.features import as_batch
-from rsmi.training.objective import Objective
+from rsmi.training.objective import Objective, Step
 
 
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
@@ -22,10 +22,19 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     loss_is_scaled_for_ga = False  # the objective returns a per-batch mean; transformers >= 5.2 reads this
 
-    def __init__(self, *args: Any, objective: Objective, key: int, group_by_length: bool, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        objective: Objective,
+        criterion: Callable[[Tensor, Tensor], Tensor],
+        key: int,
+        group_by_length: bool,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.model_accepts_loss_kwargs = False  # the same for older transformers
         self._objective = objective
+        self._criterion = criterion
         self._key = key
         self._group_by_length = group_by_length
         self._until_backward = ExitStack()
@@ -49,9 +58,15 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     ) -> Tensor:
         """Return the objective's loss."""
         labels = inputs["labels"]
-        loss = self._objective.loss(model, as_batch(inputs), labels, self._next_key(), self._until_backward)
         # 1 but in the last update of an epoch: Trainer averages over parts, of which the last may hold fewer texts
-        return loss * (len(labels) * self._parts_of_update / self._texts_of_update)
+        weight = len(labels) * self._parts_of_update / self._texts_of_update
+
+        def backward(loss: Tensor) -> None:
+            self.accelerator.backward(loss * weight / self.current_gradient_accumulation_steps)
+
+        batch, key = as_batch(inputs), self._next_key()
+        step = Step(model, batch, labels, key, self._criterion, self._until_backward, backward)
+        return self._objective.loss(step) * weight
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Tensor | int | None]:
         """Fetch the parts of the next update and count their texts."""

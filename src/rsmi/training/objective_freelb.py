@@ -1,0 +1,94 @@
+"""FreeLB (Zhu et al. 2020): gradient ascent on the word embeddings, with the model's gradients of every step used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rsmi.method.encoder import Encoder
+from rsmi.method.saliency import evaluating
+from rsmi.method.tokens import Batch
+from rsmi.seeds import derive, generator
+from rsmi.training.objective import Step
+
+_TINY = 1e-12  # a gradient of exactly zero has no direction
+
+
+@dataclass(frozen=True, slots=True)
+class FreelbObjective:
+    """Mean cross-entropy over the steps of an ascent inside a ball around the word embeddings of each text."""
+
+    encoder: Encoder
+    ascent_steps: int
+    """Forward and backward passes an update (paper: K)."""
+    step_size: float
+    """Length of one ascent step, in the Frobenius norm of a text's embeddings (paper: alpha)."""
+    radius: float
+    """Radius of the ball, in the same norm (paper: epsilon); 0 keeps the text where it is."""
+    initial_size: float
+    """Scale of the random start: uniform in [-1, 1] times this, over the root of the number of entries."""
+
+    def loss(self, step: Step) -> Tensor:
+        """Return the mean loss over the ascent; all passes but the last have run their backward already.
+
+        Dropout draws the same mask in every pass, as in the paper: the ascent moves through one network.
+        """
+        real = step.batch.attention_mask.unsqueeze(-1).to(torch.float32)  # padding is not moved
+        shift = self._project(self._start(step, real))
+        state = _random_state(self.encoder.device)
+        earlier = torch.zeros((), device=self.encoder.device)
+        for _ in range(self.ascent_steps - 1):
+            shift = shift.detach().requires_grad_()
+            loss = self._pass(step, shift)
+            direction = _gradient_at(shift, step, loss)
+            earlier = earlier + loss.detach()
+            _restore(self.encoder.device, state)
+            shift = self._project(shift.detach() + self.step_size * direction / _norms(direction))
+        # the value is the mean over all passes, the gradient that of the last one
+        return self._pass(step, shift.detach()) + earlier
+
+    def dev_logits(self, batch: Batch, key: int) -> Tensor:
+        """Return the logits of one plain pass."""
+        with torch.no_grad(), evaluating(self.encoder.model):
+            return self.encoder.logits(batch)
+
+    def _pass(self, step: Step, shift: Tensor) -> Tensor:
+        logits = self.encoder.logits(step.batch, shift, step.model)
+        return step.criterion(logits, step.labels) / self.ascent_steps
+
+    def _start(self, step: Step, real: Tensor) -> Tensor:
+        shape = (*step.batch.input_ids.shape, self.encoder.embedding_width)
+        drawn = torch.rand(shape, generator=generator(derive(step.key, "start"))).to(self.encoder.device) * 2 - 1
+        entries = real.sum((1, 2), keepdim=True) * self.encoder.embedding_width
+        return drawn * real * self.initial_size / entries.sqrt()
+
+    def _project(self, shift: Tensor) -> Tensor:
+        """Pull each text's shift back into the ball."""
+        return shift * (self.radius / _norms(shift)).clamp(max=1.0)
+
+
+def _gradient_at(shift: Tensor, step: Step, loss: Tensor) -> Tensor:
+    """Run the backward pass of `loss`, which the parameters' gradients add up over, and return that at `shift`."""
+    step.backward(loss)
+    if shift.grad is None:
+        raise RuntimeError("expected the backward pass to reach the word embeddings, it did not")
+    return shift.grad
+
+
+def _norms(values: Tensor) -> Tensor:
+    """Frobenius norm of each text, (batch, 1, 1)."""
+    norms: Tensor = values.flatten(1).norm(dim=1)
+    return norms.clamp_min(_TINY).view(-1, 1, 1)
+
+
+def _random_state(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
+def _restore(device: torch.device, state: Tensor) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
