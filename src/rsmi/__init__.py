@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rsmi.data import TextDataset, load_data
     from rsmi.defense import Defense
     from rsmi.errors import RsmiError
+    from rsmi.presets import load_preset
     from rsmi.records import Prediction, Token
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Token",
     "TrainConfig",
     "load_data",
+    "load_preset",
 ]
 __version__ = version("rsmi")
 
@@ -35,6 +37,7 @@ _HOMES = {
     "Token": "rsmi.records",
     "TrainConfig": "rsmi.config",
     "load_data": "rsmi.data",
+    "load_preset": "rsmi.presets",
 }
 
 

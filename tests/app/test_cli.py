@@ -89,6 +89,31 @@ def test_train_by_finetuning_saves_the_plain_variant(run, table, base, tmp_path)
     assert RsmiClassifier.from_pretrained(out).config_ == RsmiConfig.variant("plain")
 
 
+def test_a_preset_gives_what_the_options_do_not(run, table, base, tmp_path):
+    out = tmp_path / "model"
+    words = (
+        "--base",
+        base,
+        "--preset",
+        "paper/bert-base/ag_news",
+        "--epochs",
+        1,
+        "--num-masks",
+        6,
+        "--noise-layers",
+        1,
+    )
+    code, _, stderr = run("train", table, "--out", out, *words)
+    assert code == 0, stderr
+    saved = json.loads((out / "rsmi_config.json").read_text())
+    assert saved["training"]["train_config"]["batch_size"] == 24
+    assert saved["training"]["train_config"]["learning_rate"] == 1e-5
+    assert saved["training"]["train_config"]["epochs"] == 1
+    assert saved["config"]["noise_std"] == 0.2
+    assert saved["config"]["noise_layers"] == 1
+    assert saved["config"]["num_masks"] == saved["config"]["num_candidates"] == 6
+
+
 def test_train_refuses_a_full_folder_before_training(run, table, base, tmp_path, monkeypatch):
     (tmp_path / "thesis.tex").write_text("years of work")
     monkeypatch.setattr(RsmiClassifier, "fit", None)
@@ -214,6 +239,7 @@ ERRORS = {
     "unknown method": ("train", "{table}", "--out", "{new}", "--base", "{base}", "--method", "magic"),
     "too much noise layers": ("train", "{table}", "--out", "{new}", "--base", "{base}", "--noise-layers", "9"),
     "odd noise layers": ("train", "{table}", "--out", "{new}", "--base", "{base}", "--noise-layers", "a,b"),
+    "unknown preset": ("train", "{table}", "--out", "{new}", "--base", "{base}", "--preset", "paper/gpt/imdb"),
     "no epochs": ("train", "{table}", "--out", "{new}", "--base", "{base}", "--epochs", "0"),
     "negative noise": ("train", "{table}", "--out", "{new}", "--base", "{base}", "--noise-std", "-1"),
     "no such column": ("evaluate", "{model}", "{table}", "--text-column", "nothing"),

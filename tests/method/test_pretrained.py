@@ -133,7 +133,7 @@ def one_message(error: pytest.ExceptionInfo, folder) -> None:
 
 
 def test_a_missing_folder_is_one_clear_message(tmp_path):
-    with pytest.raises(CheckpointError, match="expected 'minilm', a model folder") as error:
+    with pytest.raises(CheckpointError, match="expected a model folder, found none") as error:
         load(tmp_path / "nowhere")
     one_message(error, tmp_path)
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn
 
+if TYPE_CHECKING:
+    from rsmi.presets import Preset
+
 
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the model.")],
-    base: Annotated[str, typer.Option("--base", help="minilm, a model folder or a hub id.")] = "minilm",
+    base: Annotated[
+        str | None, typer.Option("--base", help="minilm (the default), a model folder or a hub id.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="The paper's settings, such as paper/roberta-base/imdb.")
+    ] = None,
     method: Annotated[str, typer.Option("--method", help="rsmi, or a baseline: finetune or freelb.")] = "rsmi",
     variant: Annotated[
         str | None,
@@ -43,20 +51,28 @@ def train(
 ) -> None:
     """Train a classifier and save it to a folder."""
     from rsmi.classifier import RsmiClassifier
-    from rsmi.config import RsmiConfig, TrainConfig
+    from rsmi.config import updated
     from rsmi.data import load_data
     from rsmi.method.checkpoint import check_target
 
-    settings: dict[str, Any] = {"noise_std": noise_std, "num_masks": num_masks, "max_length": max_length}
-    given = {name: value for name, value in settings.items() if value is not None}
-    if noise_layers is not None:
-        given["noise_layers"] = _layers(noise_layers)
-    if num_masks is not None:
-        given["num_candidates"] = max(num_masks, RsmiConfig().num_candidates)
-    config = RsmiConfig.variant(variant or ("rsmi" if method == "rsmi" else "plain"), **given)
-    training = {"method": method, "epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size}
-    chosen = {name: value for name, value in training.items() if value is not None}
-    train_config = TrainConfig.from_dict({**chosen, "group_by_length": group_by_length})
+    default = _starting_point(method, preset)
+    base = base or default.base
+    config = default.config if variant is None else default.config.as_variant(variant)
+    settings = {
+        "noise_std": noise_std,
+        "noise_layers": None if noise_layers is None else _layers(noise_layers),
+        "num_masks": num_masks,
+        "num_candidates": None if num_masks is None else max(num_masks, config.num_candidates),
+        "max_length": max_length,
+    }
+    training = {
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+        "group_by_length": group_by_length or None,
+    }
+    config = updated(config, **_given(settings))
+    train_config = updated(default.train_config, **_given(training))
 
     parts = [
         load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column, seed=seed)
@@ -74,6 +90,22 @@ def train(
         typer.echo(json.dumps({"folder": str(out), "dev_accuracy": best, **classifier.training_}))
     else:
         typer.echo(f"saved {out}: {method} on {base}, dev accuracy {best:.3f} (n = {len(parts[1])}, best epoch)")
+
+
+def _starting_point(method: str, preset: str | None) -> Preset:
+    """Return what the options then change: a preset, or the defaults of `method` on the embedded encoder."""
+    from rsmi.config import RsmiConfig, TrainConfig
+    from rsmi.presets import Preset, load_preset
+
+    train_config = TrainConfig.from_dict({"method": method})
+    if preset is not None:
+        return load_preset(preset, train_config.method)
+    config = RsmiConfig.variant("rsmi" if method == "rsmi" else "plain")  # only RSMI asks with noise and masks
+    return Preset(name="default", base="minilm", data="", config=config, train_config=train_config)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _layers(text: str) -> int | tuple[int, ...]:

@@ -71,7 +71,9 @@ def load_pretrained(
         trained: The checkpoint must be complete: a missing head is an error, not a fresh start.
     """
     location = str(encoder_folder()) if source == EMBEDDED else source
-    if not source.startswith("hf://") and Path(location).exists() and not (Path(location) / "config.json").is_file():
+    if source.startswith(("/", "./", "../", "~")) and not Path(location).exists():
+        raise CheckpointError(f"{source}: expected a model folder, found none")
+    if Path(location).exists() and not (Path(location) / "config.json").is_file():
         raise CheckpointError(f"{source}: expected a model folder with config.json, found none")
     with _plain_errors(source), quiet(), global_state_kept():  # transformers draws a missing head globally
         size = {} if num_labels is None else {"num_labels": num_labels}
