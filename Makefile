@@ -36,6 +36,9 @@ demo: $(STAMP)
 test: check
 	$(BIN)/python -m pytest
 
+runs/demo/rsmi: | $(STAMP)
+	$(BIN)/rsmi demo --out runs/demo
+
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -46,7 +49,7 @@ fmt: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)
+bench: runs/demo/rsmi
 	$(BIN)/python benchmarks/predict_memory.py --out benchmarks/results/predict_memory.json
 
 docs: $(STAMP)

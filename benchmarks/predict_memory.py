@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from environment import environment
-from rsmi import RsmiClassifier, RsmiConfig, TrainConfig, load_data
+from rsmi import RsmiClassifier, load_data
 
 SEED = 0
 
@@ -18,16 +18,14 @@ SEED = 0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--num", type=int, default=10_000, help="texts to classify")
+    parser.add_argument("--model", type=Path, default=Path("runs/demo/rsmi"), help="classifier, by default the demo's")
     parser.add_argument("--out", type=Path, required=True, help="JSON file for the result")
     options = parser.parse_args()
 
-    train = load_data("mr", "train")
-    texts = [*train.texts, *load_data("mr", "dev").texts, *load_data("mr", "test").texts]
+    texts = [text for split in ("train", "dev", "test") for text in load_data("mr", split).texts]
     # the sentences of mr are distinct; a number in front makes as many further ones as are asked for
     texts = [texts[i % len(texts)] if i < len(texts) else f"{i} {texts[i % len(texts)]}" for i in range(options.num)]
-    sample = train.take(400, SEED)
-    classifier = RsmiClassifier("minilm", RsmiConfig(), TrainConfig(epochs=1), seed=SEED, progress=True)
-    classifier.fit(sample.texts, sample.labels)
+    classifier = RsmiClassifier.from_pretrained(options.model, seed=SEED, progress=True)
 
     samples: list[tuple[float, float]] = []
     done = threading.Event()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +20,7 @@ from rsmi.method.voting import Smoothed
 from rsmi.records import TextInput
 from rsmi.seeds import derive, fresh_key
 
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 _CHUNK = 256  # texts in flight at a time: enough to fill batches, few enough to keep memory flat
 
 
@@ -60,6 +63,7 @@ class Engine:
             with self.lock:
                 rows = self.encode(chunk)
                 outcomes = infer(smoothed, self.config, rows, keys)
+            _return_free_memory()
             done += len(chunk)
             yield from zip(chunk, rows, outcomes, strict=True)
 
@@ -78,6 +82,16 @@ class Engine:
             token_budget=self.token_budget,
             per_row=self.seed is not None or self.loaded.encoder.device.type == "cpu",
         )
+
+
+def _return_free_memory() -> None:
+    """Hand freed memory back to the system, where the C library can (glibc).
+
+    Batches of ever other shapes leave holes in its heap: nothing leaks, yet resident memory would creep up by a quarter
+    over ten thousand texts.
+    """
+    if _malloc_trim is not None:
+        _malloc_trim(0)
 
 
 def _chunks(texts: Iterable[TextInput]) -> Iterator[list[TextInput]]:
