@@ -58,12 +58,15 @@ def summarise(samples: list[tuple[float, float]]) -> dict[str, object]:
     """Return the largest resident memory in each tenth of the run, and how much it grew after the first tenth."""
     first, last = samples[0][0], samples[-1][0]
     tenths: list[float] = [0.0] * 10
+    lowest: list[float] = [float("inf")] * 10  # what is held between chunks of texts
     for moment, mib in samples:
         place = min(9, int(10 * (moment - first) / (last - first)))
         tenths[place] = max(tenths[place], mib)
+        lowest[place] = min(lowest[place], mib)
     return {
         "peak_mib": round(max(tenths), 1),
         "by_tenth_mib": [round(mib, 1) for mib in tenths],
+        "held_by_tenth_mib": [round(mib, 1) for mib in lowest],
         "growth": round(tenths[-1] / tenths[1] - 1, 4),
     }
 
