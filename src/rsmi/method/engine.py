@@ -87,8 +87,7 @@ class Engine:
 def _return_free_memory() -> None:
     """Hand freed memory back to the system, where the C library can (glibc).
 
-    Batches of ever other shapes leave holes in its heap: nothing leaks, yet resident memory would creep up by a quarter
-    over ten thousand texts.
+    Batches of ever other shapes leave holes in its heap: nothing leaks, yet resident memory would creep up.
     """
     if _malloc_trim is not None:
         _malloc_trim(0)
