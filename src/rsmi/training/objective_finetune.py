@@ -25,5 +25,10 @@ class FinetuneObjective:
 
     def dev_logits(self, batch: Batch, key: int) -> Tensor:
         """Return the logits of one plain pass."""
-        with torch.no_grad(), evaluating(self.encoder.model):
-            return self.encoder.logits(batch)
+        return plain_logits(self.encoder, batch)
+
+
+def plain_logits(encoder: Encoder, batch: Batch) -> Tensor:
+    """Classify a batch without dropout, noise or masks: -> (batch, classes)."""
+    with torch.no_grad(), evaluating(encoder.model):
+        return encoder.logits(batch)

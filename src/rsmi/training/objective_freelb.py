@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from rsmi.method.encoder import Encoder
-from rsmi.method.saliency import evaluating
 from rsmi.method.tokens import Batch
 from rsmi.seeds import derive, generator
 from rsmi.training.objective import Step
+from rsmi.training.objective_finetune import plain_logits
 
 _TINY = 1e-12  # a gradient of exactly zero has no direction
 
@@ -37,22 +37,22 @@ class FreelbObjective:
         """
         real = step.batch.attention_mask.unsqueeze(-1).to(torch.float32)  # padding is not moved
         shift = self._project(self._start(step, real))
-        state = _random_state(self.encoder.device)
-        earlier = torch.zeros((), device=self.encoder.device)
+        device = self.encoder.device
+        gpus = [device] if device.type == "cuda" else []
+        earlier = torch.zeros((), device=device)
         for _ in range(self.ascent_steps - 1):
             shift = shift.detach().requires_grad_()
-            loss = self._pass(step, shift)
-            direction = _gradient_at(shift, step, loss)
+            with torch.random.fork_rng(gpus):  # the next pass draws its dropout from where this one did
+                loss = self._pass(step, shift)
+                direction = _gradient_at(shift, step, loss)
             earlier = earlier + loss.detach()
-            _restore(self.encoder.device, state)
             shift = self._project(shift.detach() + self.step_size * direction / _norms(direction))
         # the value is the mean over all passes, the gradient that of the last one
         return self._pass(step, shift.detach()) + earlier
 
     def dev_logits(self, batch: Batch, key: int) -> Tensor:
         """Return the logits of one plain pass."""
-        with torch.no_grad(), evaluating(self.encoder.model):
-            return self.encoder.logits(batch)
+        return plain_logits(self.encoder, batch)
 
     def _pass(self, step: Step, shift: Tensor) -> Tensor:
         logits = self.encoder.logits(step.batch, shift, step.model)
@@ -81,14 +81,3 @@ def _norms(values: Tensor) -> Tensor:
     """Frobenius norm of each text, (batch, 1, 1)."""
     norms: Tensor = values.flatten(1).norm(dim=1)
     return norms.clamp_min(_TINY).view(-1, 1, 1)
-
-
-def _random_state(device: torch.device) -> Tensor:
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
-
-
-def _restore(device: torch.device, state: Tensor) -> None:
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)
