@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import Pipeline
 
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig
-from rsmi.errors import ConfigError, InputError, LabelError, TrainingError, UnsupportedModelError
+from rsmi.errors import ConfigError, InputError, LabelError, RsmiWarning, TrainingError, UnsupportedModelError
 from rsmi.method.tokens import collate
 from tiny import FAMILIES
 from toy import CONFIG, LABELS, PAIRS, TEXTS, TRAIN
@@ -126,7 +126,7 @@ def test_a_stratified_part_is_held_out_by_default(shallow):
 
 def test_a_loss_that_is_not_finite_is_a_training_error_and_leaves_no_model(shallow):
     classifier = RsmiClassifier(shallow, CONFIG, replace(LEARN, learning_rate=1e30, max_grad_norm=1e30), seed=0)
-    with pytest.raises(TrainingError, match="not finite"):
+    with pytest.raises(TrainingError, match="the loss is nan at update 2 of 48"):
         classifier.fit(TEXTS, LABELS)
     assert not hasattr(classifier, "classes_")
 
@@ -252,10 +252,36 @@ def test_a_grid_search_goes_over_nested_settings(shallow):
     assert len(search.cv_results_["mean_test_score"]) == 2
 
 
-def test_a_class_of_one_text_still_trains(shallow):
+def test_a_class_of_one_text_still_trains_with_a_warning(shallow):
     texts, labels = [*TEXTS[:8], "the end"], [*LABELS[:8], "other"]
-    classifier = RsmiClassifier(shallow, CONFIG, replace(TRAIN, dev_fraction=0.1), seed=0).fit(texts, labels)
+    classifier = RsmiClassifier(shallow, CONFIG, replace(TRAIN, dev_fraction=0.1), seed=0)
+    with pytest.warns(RsmiWarning, match="class 'other' has one training text"):
+        classifier.fit(texts, labels)
     assert classifier.classes_.tolist() == ["neg", "other", "pos"]
+
+
+def test_a_label_unseen_in_training_is_named(shallow):
+    with pytest.raises(LabelError, match=r"dev texts: label 1: expected one of \['neg', 'pos'\], got 'meh'"):
+        RsmiClassifier(shallow, CONFIG, TRAIN, seed=0).fit(TEXTS, LABELS, dev=(["good", "so"], ["pos", "meh"]))
+
+
+def test_adversarial_texts_are_added_after_the_dev_texts_are_held_out(shallow):
+    added = (["a warm film", "a cold film"], ["pos", "neg"])
+    settings = replace(TRAIN, method="advaug", dev_fraction=0.25)
+    training = RsmiClassifier(shallow, CONFIG, settings, seed=0).fit(TEXTS, LABELS, added=added).training_
+    assert (training["num_texts"], training["num_added_texts"], training["num_dev_texts"]) == (38, 2, 12)
+
+
+@pytest.mark.parametrize(("method", "added"), [("advaug", None), ("rsmi", (["a film"], ["pos"]))])
+def test_only_advaug_takes_added_texts_and_it_needs_them(shallow, method, added):
+    with pytest.raises(ConfigError, match="to add"):
+        RsmiClassifier(shallow, CONFIG, replace(TRAIN, method=method), seed=0).fit(TEXTS, LABELS, added=added)
+
+
+def test_safer_needs_a_table_of_synonyms(shallow):
+    classifier = RsmiClassifier(shallow, CONFIG.as_variant("safer"), replace(TRAIN, method="safer"), seed=0)
+    with pytest.raises(ConfigError, match="--synonyms"):
+        classifier.fit(TEXTS, LABELS)
 
 
 def test_an_empty_dev_set_is_an_input_error(shallow):

@@ -12,12 +12,14 @@ import torch
 from rsmi import Defense, RsmiClassifier
 from rsmi.config import updated
 from rsmi.errors import InputError, RsmiError
-from toy import CONFIG, LABELS, TEXTS, TRAIN
+from toy import CONFIG, LABELS, SYNONYMS, TEXTS, TRAIN
 
 
-def _rsmi(variant: str, method: str = "rsmi") -> tuple[Callable[..., Defense], type[Any]]:
+def _rsmi(variant: str, method: str = "rsmi", **settings: Any) -> tuple[Callable[..., Defense], type[Any]]:
     def build(folder: str, seed: int | None) -> Defense:
-        return RsmiClassifier(folder, CONFIG.as_variant(variant), updated(TRAIN, method=method), seed=seed)
+        table = SYNONYMS if variant == "safer" else None
+        train_config = updated(TRAIN, method=method, **settings)
+        return RsmiClassifier(folder, CONFIG.as_variant(variant), train_config, synonyms=table, seed=seed)
 
     return build, RsmiClassifier
 
@@ -27,6 +29,10 @@ DEFENSES = {
     "rsmi": _rsmi("rsmi"),
     "finetune": _rsmi("plain", "finetune"),
     "freelb": _rsmi("plain", "freelb"),
+    "infobert": _rsmi("plain", "infobert"),
+    "safer": _rsmi("safer", "safer"),
+    "advaug": _rsmi("plain", "advaug"),
+    "lora": _rsmi("rsmi", lora_rank=2),
     "no-mask": _rsmi("no-mask"),
     "no-two-step": _rsmi("no-two-step"),
     "rm": _rsmi("rm"),
@@ -40,15 +46,26 @@ def name(request):
     return request.param
 
 
+@pytest.fixture(scope="module", params=["bert", "roberta", "t5"])
+def family(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def build(name, tiny_folder):
-    folder = str(tiny_folder("bert", num_layers=2, dropout=0.0))
+def build(name, family, tiny_folder):
+    folder = str(tiny_folder(family, num_layers=2, dropout=0.0))
     return lambda seed=0: DEFENSES[name][0](folder, seed)
 
 
 @pytest.fixture(scope="module")
-def defense(build):
-    return build().fit(TEXTS, LABELS)
+def fit(name):
+    added = {"added": (["a warm story", "cold and dull"], ["pos", "neg"])} if name == "advaug" else {}
+    return lambda defense: defense.fit(TEXTS, LABELS, **added)
+
+
+@pytest.fixture(scope="module")
+def defense(build, fit):
+    return fit(build())
 
 
 def _parameters(defense):
@@ -65,9 +82,9 @@ def test_it_is_a_defense(defense):
     assert isinstance(defense.uses_gradients, bool)
 
 
-def test_fit_returns_itself(build):
+def test_fit_returns_itself(build, fit):
     defense = build()
-    assert defense.fit(TEXTS, LABELS) is defense
+    assert fit(defense) is defense
 
 
 def test_classes_are_sorted_and_name_the_columns(defense):
@@ -90,9 +107,9 @@ def test_answers_are_classes_one_a_text(defense):
     assert set(answers.tolist()) <= set(LABELS)
 
 
-def test_the_same_seed_gives_the_same_answer(defense, build):
+def test_the_same_seed_gives_the_same_answer(defense, build, fit):
     np.testing.assert_array_equal(defense.predict_proba(UNSEEN), defense.predict_proba(UNSEEN))
-    again = build().fit(TEXTS, LABELS)
+    again = fit(build())
     np.testing.assert_array_equal(again.predict_proba(UNSEEN), defense.predict_proba(UNSEEN))
 
 
@@ -101,8 +118,8 @@ def test_neighbours_do_not_matter_under_a_seed(defense):
     np.testing.assert_allclose(alone, defense.predict_proba(UNSEEN), atol=1e-5)
 
 
-def test_only_a_randomised_defense_may_answer_differently_without_a_seed(build):
-    unseeded = build(seed=None).fit(TEXTS, LABELS)
+def test_only_a_randomised_defense_may_answer_differently_without_a_seed(build, fit):
+    unseeded = fit(build(seed=None))
     once, again = unseeded.predict_proba(UNSEEN), unseeded.predict_proba(UNSEEN)
     assert unseeded.randomised or np.allclose(once, again, atol=1e-6)
 

@@ -16,18 +16,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from tqdm.auto import tqdm
 
 from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
-from rsmi.data.splits import stratified_split
 from rsmi.errors import LabelError, NotFittedError
 from rsmi.method import checkpoint
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
 from rsmi.method.inference import Outcome
-from rsmi.method.inputs import as_classes, as_count, as_labelled, as_texts, class_numbers, from_pipeline
+from rsmi.method.inputs import as_classes, as_count, as_texts, from_pipeline, to_pipeline
 from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained
+from rsmi.method.substitution import SynonymTable
 from rsmi.method.tokens import Encoded
 from rsmi.records import Label, Prediction, TextInput
-from rsmi.seeds import derive, fresh_key
-from rsmi.training.loop import Labelled, make_objective, run_training
+from rsmi.seeds import derive
+from rsmi.training.preparation import prepare, train
+from rsmi.training.processes import is_first, shared_key, wait_for_all
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BAR_FROM = 100  # texts from which a progress bar is worth its lines
@@ -44,6 +45,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         config: Settings of the method; by default those of the checkpoint, or the paper's.
         train_config: Settings of training.
         classes: Labels in the order of the head's outputs; by default the checkpoint's, or the sorted training labels.
+        synonyms: What words may be replaced by under `config.substitution`: a table, or a JSON file of one; by default
+            the checkpoint's.
         seed: An int gives the same answer to the same text whatever the batch; None (for deployment) draws fresh noise
             on every call, so that an attacker cannot foresee it.
         device: A torch device; by default a GPU if there is one.
@@ -61,6 +64,7 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train_config: TrainConfig | None = None,
         *,
         classes: Sequence[Label] | None = None,
+        synonyms: SynonymTable | str | Path | None = None,
         seed: int | None = None,
         device: str | torch.device | None = None,
         dtype: str = "float32",
@@ -71,6 +75,7 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.config = config
         self.train_config = train_config
         self.classes = classes
+        self.synonyms = synonyms
         self.seed = seed
         self.device = device
         self.dtype = dtype
@@ -98,6 +103,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train_config: TrainConfig | None = None,
         *,
         dev: tuple[Sequence[TextInput], Sequence[Label]] | None = None,
+        added: tuple[Sequence[TextInput], Sequence[Label]] | None = None,
+        folder: str | Path | None = None,
     ) -> RsmiClassifier:
         """Train from `base` on labelled texts and return the classifier.
 
@@ -106,42 +113,21 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels: Their classes.
             train_config: Settings of training; by default those of the constructor.
             dev: Texts and labels that choose the best epoch; by default a stratified part of the training texts.
+            added: Adversarial texts and their true labels, added to the training texts (`method="advaug"`).
+            folder: Where the run saves itself after every epoch (`save_every`: more often). If it holds an interrupted
+                run of the same settings and texts, training goes on from there, with the same weights in the end.
         """
         settings = train_config or self.train_config or TrainConfig()
-        train_texts, train_labels = as_labelled(texts, labels)
-        classes = as_classes(self._known_classes() or sorted(set(train_labels)))
-        numbers = class_numbers(train_labels, classes)
-        seed = fresh_key() if self.seed is None else as_count(self.seed, "seed", 0)
-        dev_texts, dev_numbers = list[TextInput](), list[int]()
-        if dev is not None:
-            dev_texts, dev_labels = as_labelled(*dev)
-            dev_numbers = class_numbers(dev_labels, classes)
-        elif settings.dev_fraction > 0:
-            kept, held_out = stratified_split(numbers, settings.dev_fraction, seed)
-            dev_texts, dev_numbers = [train_texts[i] for i in held_out], [numbers[i] for i in held_out]
-            train_texts, numbers = [train_texts[i] for i in kept], [numbers[i] for i in kept]
+        seed = shared_key() if self.seed is None else as_count(self.seed, "seed", 0)
+        given = prepare(texts, labels, dev, added, self._known_classes(), settings, seed)
         with self._lock:
-            loaded = self._load_base(len(classes), seed)
-            engine = self._engine(loaded)
-            history = run_training(
-                loaded.encoder,
-                make_objective(loaded.encoder, engine.plan, engine.config, settings, engine.mask_token_id),
-                settings,
-                Labelled(engine.encode(train_texts), numbers),
-                Labelled(engine.encode(dev_texts), dev_numbers) if dev_texts else None,
-                loaded.tokenizer.pad_token_id,
-                derive(seed, "fit"),
-                progress=sys.stderr.isatty() if self.progress is None else self.progress,
+            engine = self._engine(self._load_base(len(given.classes), seed))
+            shown = sys.stderr.isatty() if self.progress is None else self.progress
+            record = train(
+                engine, str(self.base), given, settings, seed, shown, None if folder is None else Path(folder)
             )
-            self._adopt(loaded, classes)
-            self.training_ = {
-                "base": str(self.base),
-                "train_config": settings.to_dict(),
-                "seed": seed,
-                "num_texts": len(train_texts),
-                "num_dev_texts": len(dev_texts),
-                "history": history,
-            }
+            self._adopt(engine.loaded, given.classes)
+            self.training_ = record
         return self
 
     def predict(self, texts: Sequence[TextInput]) -> Array:
@@ -178,13 +164,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             inputs: A text, a `{"text": ..., "text_pair": ...}`, or a list of either.
             top_k: 1 for the best class of each text; another number, or None for all, gives a list for each text.
         """
-        classes, results = self._class_tuple(), list[Any]()
-        single = isinstance(inputs, (str, dict))
-        for row in self.predict_proba(from_pipeline([inputs] if single else inputs)):
-            order = np.argsort(-row, kind="stable")[:top_k]
-            scores = [{"label": classes[i], "score": float(row[i])} for i in order]
-            results.append(scores[0] if top_k == 1 else scores)
-        return results[0] if isinstance(inputs, dict) or (single and top_k != 1) else results
+        classes = self._class_tuple()
+        return to_pipeline(inputs, self.predict_proba(from_pipeline(inputs)), classes, top_k)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write an ordinary HF checkpoint (safetensors) and `rsmi_config.json`; an older one is replaced at the end."""
@@ -192,8 +173,11 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model, classes = self._loaded.encoder.model, self._class_tuple()
         model.config.id2label = {i: str(label) for i, label in enumerate(classes)}
         model.config.label2id = {str(label): i for i, label in enumerate(classes)}
-        settings = checkpoint.Settings(config=self.config_, classes=classes, training=self.training_)
-        checkpoint.save(folder, self._loaded.encoder, self._loaded.tokenizer, settings, version("rsmi"))
+        table = self._table() if self.config_.substitution else None
+        settings = checkpoint.Settings(config=self.config_, classes=classes, training=self.training_, synonyms=table)
+        if is_first():  # of several processes training together
+            checkpoint.save(folder, self._loaded.encoder, self._loaded.tokenizer, settings, version("rsmi"))
+        wait_for_all()
 
     @property
     def config_(self) -> RsmiConfig:
@@ -208,7 +192,7 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether the answer depends on random draws, be they fixed by a seed or not."""
         config = self.config_
         draws_masks = config.masking == "random" or (config.masking == "gradient" and config.two_step)
-        return draws_masks or config.noise_std > 0 or config.embedding_noise_std > 0
+        return draws_masks or config.substitution or config.noise_std > 0 or config.embedding_noise_std > 0
 
     @property
     def uses_gradients(self) -> bool:
@@ -257,7 +241,12 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _engine(self, loaded: Pretrained) -> Engine:
         seed = None if self.seed is None else as_count(self.seed, "seed", 0)
-        return Engine(loaded, self.config_, seed, as_count(self.token_budget, "token_budget", 1), self._lock)
+        budget = as_count(self.token_budget, "token_budget", 1)
+        return Engine(loaded, self.config_, seed, budget, self._table(), self._lock)
+
+    def _table(self) -> SynonymTable | None:
+        given = SynonymTable.from_file(self.synonyms) if isinstance(self.synonyms, (str, Path)) else self.synonyms
+        return given or getattr(self, "_saved_synonyms", None)
 
     def _load(self) -> None:
         """Load `base` as it is; it can predict at once if it has a trained head."""
@@ -265,7 +254,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             settings = checkpoint.read_settings(self.base)
             if self.classes is not None and as_classes(self.classes) != settings.classes:
                 raise LabelError(f"classes: expected those of {self.base}, {settings.classes}, got {self.classes}")
-            self._saved_config, self.training_ = settings.config, settings.training
+            self._saved_config, self._saved_synonyms = settings.config, settings.synonyms
+            self.training_ = settings.training
             self._adopt(self._load_base(len(settings.classes), 0, trained=True), settings.classes)
             return
         classes = None if self.classes is None else as_classes(self.classes)

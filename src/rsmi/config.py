@@ -12,7 +12,7 @@ from rsmi.errors import ConfigError
 Masking = Literal["gradient", "random", "none"]
 Aggregation = Literal["vote", "logit-average"]
 Stop = Literal["paper", "sequential"]
-Method = Literal["rsmi", "finetune", "freelb"]
+Method = Literal["rsmi", "finetune", "freelb", "infobert", "safer", "advaug"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,8 @@ class RsmiConfig:
     """
     aggregation: Aggregation = "vote"
     """Whether copies vote or their logits are averaged (the paper averages when it is attacked)."""
+    substitution: bool = False
+    """Whether each copy replaces words by random synonyms (SAFER); needs a table of them, and no masks."""
     max_length: int = 256
     """Tokens read of a text, special ones included; the model's own limit holds too."""
     mask_token: str | None = None
@@ -75,6 +77,8 @@ class RsmiConfig:
         _require(0 < self.stop_confidence < 1, "stop_confidence", "a number between 0 and 1", self.stop_confidence)
         if self.masking == "gradient" and self.num_masks > self.num_candidates:
             raise ConfigError(f"num_masks ({self.num_masks}) cannot exceed num_candidates ({self.num_candidates})")
+        if self.substitution and self.masking != "none":
+            raise ConfigError(f'substitution=True: expected masking="none", got {self.masking!r}')
         if self.stop == "sequential" and self.aggregation != "vote":
             raise ConfigError('stop="sequential" counts votes; expected aggregation="vote", got "logit-average"')
 
@@ -84,8 +88,9 @@ class RsmiConfig:
 
         Args:
             name: `rsmi`, `no-mask` (noise, two steps, no masks), `no-two-step` (step one decides), `rm` (random
-                masks, no noise, logits averaged), `gm` (gradient masks, no noise, one deterministic copy) or `plain`
-                (one ordinary forward pass: the undefended model).
+                masks, no noise, logits averaged), `gm` (gradient masks, no noise, one deterministic copy), `safer`
+                (votes of copies with words replaced by synonyms) or `plain` (one ordinary forward pass: the undefended
+                model).
             **settings: Fields that differ from the variant's.
         """
         return cls(**{**_variant_fields(name), **settings})
@@ -110,6 +115,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no-two-step": {"two_step": False},
     "rm": {"masking": "random", "noise_std": 0.0, "two_step": False, "aggregation": "logit-average"},
     "gm": {"noise_std": 0.0, "two_step": False, "first_votes": 1, "aggregation": "logit-average"},
+    "safer": {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "substitution": True},
     "plain": {
         "masking": "none",
         "noise_std": 0.0,
@@ -126,7 +132,7 @@ class TrainConfig:
     """Settings of training: AdamW, linear schedule, gradient clipping, best epoch on the dev set."""
 
     method: Method = "rsmi"
-    """Objective: `rsmi`, `finetune` for plain cross-entropy, or the baseline `freelb`."""
+    """Objective: `rsmi`, `finetune` for plain cross-entropy, or a baseline: `freelb`, `infobert`, `safer`, `advaug`."""
     epochs: int = 3
     """Passes over the training texts (the paper: 10)."""
     learning_rate: float = 5e-5
@@ -151,6 +157,16 @@ class TrainConfig:
     """FreeLB: radius of the ball the ascent stays in (its paper: epsilon); choose it on dev data."""
     ascent_start: float = 0.1
     """FreeLB: scale of the random start of the ascent."""
+    bottleneck_weight: float = 5e-3
+    """InfoBERT: weight of the information-bottleneck regulariser (its paper: beta)."""
+    anchor_weight: float = 5e-3
+    """InfoBERT: weight of the mutual information between anchored features and the whole text (its paper: alpha)."""
+    anchor_low: float = 0.5
+    """InfoBERT: share of a text's tokens, by gradient norm, below which they are no anchors (its paper: c_l)."""
+    anchor_high: float = 0.9
+    """InfoBERT: share of a text's tokens, by gradient norm, above which they are no anchors (its paper: c_h)."""
+    lora_rank: int = 0
+    """Train low-rank adapters of this rank and the head only, merged into the weights at the end; 0 trains all."""
     balanced_classes: bool = False
     """Weigh the loss so that every class counts the same in all, however rare it is."""
     label_smoothing: float = 0.0
@@ -161,6 +177,8 @@ class TrainConfig:
     """Share of the training texts held out, stratified, to choose the best epoch; 0 keeps the last epoch."""
     group_by_length: bool = False
     """Put texts of similar length into one update: less padding, so faster; the order is a little less random."""
+    save_every: int | None = None
+    """Save the run (`fit(folder=...)`, `rsmi train`) after so many updates, too, not only after every epoch."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Arithmetic of the training passes."""
     gradient_checkpointing: bool = False
@@ -173,10 +191,20 @@ class TrainConfig:
         for name in ("learning_rate", "max_grad_norm"):
             value = getattr(self, name)
             _require(math.isfinite(value) and value > 0, name, "a finite number > 0", value)
-        for name in ("weight_decay", "embedding_step", "ascent_step_size", "ascent_radius", "ascent_start"):
+        _require(self.lora_rank >= 0, "lora_rank", "an integer >= 0", self.lora_rank)
+        _require(
+            0 <= self.anchor_low < self.anchor_high <= 1,
+            "anchor_low",
+            f"a share below anchor_high ({self.anchor_high}), both in [0, 1]",
+            self.anchor_low,
+        )
+        ascent = ("ascent_step_size", "ascent_radius", "ascent_start", "bottleneck_weight", "anchor_weight")
+        for name in ("weight_decay", "embedding_step", *ascent):
             value = getattr(self, name)
             _require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
-        _require(self.patience is None or self.patience >= 1, "patience", "an integer >= 1 or None", self.patience)
+        for name in ("patience", "save_every"):
+            value = getattr(self, name)
+            _require(value is None or value >= 1, name, "an integer >= 1 or None", value)
         for name in ("warmup_ratio", "dev_fraction", "label_smoothing"):
             _require(0 <= getattr(self, name) < 1, name, "a number in [0, 1)", getattr(self, name))
         if self.micro_batch_size is not None and (
@@ -234,7 +262,7 @@ _LITERALS: dict[str, Any] = {
     "method": Method,
     "precision": Literal["fp32", "bf16", "fp16"],
 }
-_OPTIONAL = {"mask_token": str, "micro_batch_size": int, "patience": int}
+_OPTIONAL = {"mask_token": str, "micro_batch_size": int, "patience": int, "save_every": int}
 
 
 def _check_types(config: RsmiConfig | TrainConfig) -> None:

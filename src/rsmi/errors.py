@@ -39,3 +39,7 @@ class TrainingError(RsmiError, RuntimeError):
 
 class NotFittedError(RsmiError, ValueError, AttributeError):
     """The classifier was used before it was trained or loaded."""
+
+
+class RsmiWarning(UserWarning):
+    """Something that works but that its user should know of."""

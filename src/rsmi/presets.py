@@ -69,7 +69,7 @@ def load_preset(name: str, method: Method = "rsmi") -> Preset:
     base, columns, own_rate = _MODELS[model]
     column = columns[data]
     masks, noise = column.num_masks, {"noise_std": column.noise_std, "noise_layers": column.noise_layers}
-    config = RsmiConfig.variant("plain")
+    config = RsmiConfig.variant("safer" if method == "safer" else "plain")
     if method == "rsmi":
         config = RsmiConfig.from_dict({"num_masks": masks, "num_candidates": max(5, masks), **noise})
     rate = column.rsmi_rate if method == "rsmi" else column.finetune_rate

@@ -20,5 +20,5 @@ TokenBudget = Annotated[int, typer.Option("--token-budget", min=1, help="Tokens 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Variant = Annotated[
     str | None,
-    typer.Option("--variant", help="Variant of the method: rsmi, no-mask, no-two-step, rm, gm or plain."),
+    typer.Option("--variant", help="Variant of the method: rsmi, no-mask, no-two-step, rm, gm, safer or plain."),
 ]

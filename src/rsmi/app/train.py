@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,10 +24,14 @@ def train(
     preset: Annotated[
         str | None, typer.Option("--preset", help="The paper's settings, such as paper/roberta-base/imdb.")
     ] = None,
-    method: Annotated[str, typer.Option("--method", help="rsmi, or a baseline: finetune or freelb.")] = "rsmi",
+    method: Annotated[
+        str, typer.Option("--method", help="rsmi, or a baseline: finetune, freelb, infobert, safer, advaug.")
+    ] = "rsmi",
     variant: Annotated[
         str | None,
-        typer.Option("--variant", help="rsmi, no-mask, no-two-step, rm, gm or plain; by default what fits --method."),
+        typer.Option(
+            "--variant", help="rsmi, no-mask, no-two-step, rm, gm, safer or plain; by default what fits --method."
+        ),
     ] = None,
     noise_std: Annotated[float | None, typer.Option("--noise-std", help="Std of the noise (paper: sigma).")] = None,
     noise_layers: Annotated[
@@ -40,6 +45,19 @@ def train(
     group_by_length: Annotated[
         bool, typer.Option("--group-by-length", help="Texts of similar length into one update: faster.")
     ] = False,
+    synonyms: Annotated[
+        Path | None, typer.Option("--synonyms", help='For safer: a JSON file such as {"good": ["fine", "great"]}.')
+    ] = None,
+    added: Annotated[
+        str | None, typer.Option("--added", help="For advaug: adversarial texts with their true labels; like DATA.")
+    ] = None,
+    lora_rank: Annotated[
+        int | None, typer.Option("--lora-rank", help="Train adapters of this rank instead of all weights.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
+    save_every: Annotated[
+        int | None, typer.Option("--save-every", help="Save the run every so many updates, not only every epoch.")
+    ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=2, help="Train on a random sample of this many.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sample, the head, the order and the noise.")] = 0,
     text_column: TextColumn = None,
@@ -54,6 +72,7 @@ def train(
     from rsmi.config import updated
     from rsmi.data import load_data
     from rsmi.method.checkpoint import check_target
+    from rsmi.training.processes import is_first
 
     default = _starting_point(method, preset)
     base = base or default.base
@@ -70,26 +89,60 @@ def train(
         "learning_rate": learning_rate,
         "batch_size": batch_size,
         "group_by_length": group_by_length or None,
+        "lora_rank": lora_rank,
+        "save_every": save_every,
     }
     config = updated(config, **_given(settings))
     train_config = updated(default.train_config, **_given(training))
 
-    parts = [
-        load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column, seed=seed)
-        for split in ("train", "dev")
-    ]
+    columns: dict[str, Any] = {"text_column": text_column, "pair_column": pair_column, "label_column": label_column}
+    parts = [load_data(data, split, **columns, seed=seed) for split in ("train", "dev")]
+    more = None if added is None else load_data(added, "all", **columns)
     if limit is not None:
         parts = [parts[0].take(min(limit, len(parts[0])), seed), parts[1].take(min(limit, len(parts[1])), seed)]
     check_target(out)  # now, not after hours of training
-    classifier = RsmiClassifier(base, config, train_config, seed=seed, device=device, dtype=dtype, progress=True)
-    typer.echo(f"{len(parts[0])} training and {len(parts[1])} dev texts: {parts[0].source}", err=True)
-    classifier.fit(parts[0].texts, parts[0].labels, dev=(parts[1].texts, parts[1].labels))
+    folder = _run_folder(out, resume)
+    classifier = RsmiClassifier(
+        base, config, train_config, synonyms=synonyms, seed=seed, device=device, dtype=dtype, progress=True
+    )
+    if is_first():
+        typer.echo(f"{len(parts[0])} training and {len(parts[1])} dev texts: {parts[0].source}", err=True)
+    try:
+        classifier.fit(
+            parts[0].texts,
+            parts[0].labels,
+            dev=(parts[1].texts, parts[1].labels),
+            added=None if more is None else (more.texts, more.labels),
+            folder=folder,
+        )
+    except KeyboardInterrupt:
+        typer.echo("\ninterrupted; the same command with --resume goes on from the last save", err=True)
+        raise typer.Exit(130) from None
     classifier.save_pretrained(out)
+    if not is_first():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
     best = max(epoch["dev_accuracy"] for epoch in classifier.training_["history"])
     if as_json:
         typer.echo(json.dumps({"folder": str(out), "dev_accuracy": best, **classifier.training_}))
     else:
         typer.echo(f"saved {out}: {method} on {base}, dev accuracy {best:.3f} (n = {len(parts[1])}, best epoch)")
+
+
+def _run_folder(out: Path, resume: bool) -> Path:
+    """Return the folder beside `out` where the run saves itself, after making sure that no other run is lost."""
+    from rsmi.errors import CheckpointError
+    from rsmi.training.processes import from_first
+
+    folder = out.resolve().with_name(f"{out.resolve().name}.run")
+    left_over = from_first(folder.exists())
+    if left_over and not resume:
+        raise CheckpointError(
+            f"{folder}: holds a run that was interrupted; pass --resume to go on with it, or remove the folder"
+        )
+    if resume and not left_over:
+        typer.echo(f"nothing to resume at {folder}: starting from the beginning", err=True)
+    return folder
 
 
 def _starting_point(method: str, preset: str | None) -> Preset:
@@ -100,7 +153,8 @@ def _starting_point(method: str, preset: str | None) -> Preset:
     train_config = TrainConfig.from_dict({"method": method})
     if preset is not None:
         return load_preset(preset, train_config.method)
-    config = RsmiConfig.variant("rsmi" if method == "rsmi" else "plain")  # only RSMI asks with noise and masks
+    # each method asks as its paper does; all but these two ask once and plainly
+    config = RsmiConfig.variant(method if method in ("rsmi", "safer") else "plain")
     return Preset(name="default", base="minilm", data="", config=config, train_config=train_config)
 
 

@@ -13,13 +13,15 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from rsmi.config import RsmiConfig
-from rsmi.errors import CheckpointError, ConfigError, LabelError, RsmiError
+from rsmi.errors import CheckpointError, ConfigError, DataError, LabelError, RsmiError
 from rsmi.method.encoder import Encoder
 from rsmi.method.inputs import as_classes
 from rsmi.method.pretrained import quiet
+from rsmi.method.substitution import SynonymTable
 from rsmi.records import Label
 
 FILE_NAME = "rsmi_config.json"
+SYNONYMS = "synonyms.json"
 _FORMAT = 1
 
 
@@ -31,6 +33,8 @@ class Settings:
     classes: tuple[Label, ...]
     training: dict[str, Any]
     """How it was trained: settings, seed, history. For the reader; loading does not depend on it."""
+    synonyms: SynonymTable | None = None
+    """What substitution draws from; in a file of its own."""
 
 
 def is_checkpoint(source: str | Path) -> bool:
@@ -72,6 +76,9 @@ def save(
             ensure_ascii=False,
         )
         (fresh / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+        if settings.synonyms is not None:
+            table = json.dumps(settings.synonyms.to_dict(), ensure_ascii=False)
+            (fresh / SYNONYMS).write_text(table + "\n", encoding="utf-8")
         os.chmod(fresh, 0o755)  # mkdtemp makes folders private
         _swap(fresh, target)
     except BaseException:
@@ -89,8 +96,10 @@ def read_settings(folder: str | Path) -> Settings:
         if not isinstance(values["classes"], list):
             raise CheckpointError(f"{path}: expected a list of classes, got {values['classes']!r}")
         config, classes = RsmiConfig.from_dict(values["config"]), as_classes(values["classes"])
-        return Settings(config=config, classes=classes, training=dict(values.get("training") or {}))
-    except (ConfigError, LabelError) as error:
+        table = path.with_name(SYNONYMS)
+        synonyms = SynonymTable.from_file(table) if table.is_file() else None
+        return Settings(config=config, classes=classes, training=dict(values.get("training") or {}), synonyms=synonyms)
+    except (ConfigError, DataError, LabelError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     except RsmiError:
         raise

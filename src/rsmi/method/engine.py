@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import RLock
 
 from rsmi.config import RsmiConfig
+from rsmi.errors import ConfigError
 from rsmi.method.encoder import noise_positions
-from rsmi.method.inference import Outcome, infer
+from rsmi.method.inference import Outcome, Redraw, infer
 from rsmi.method.inputs import check_each
 from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import Pretrained
+from rsmi.method.substitution import SynonymTable
 from rsmi.method.tokens import Encoded, encode, mask_token_id
 from rsmi.method.voting import Smoothed
 from rsmi.records import TextInput
 from rsmi.seeds import derive, fresh_key
 
-_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 _CHUNK = 256  # texts in flight at a time: enough to fill batches, few enough to keep memory flat
 
 
@@ -32,6 +31,8 @@ class Engine:
     config: RsmiConfig
     seed: int | None
     token_budget: int
+    synonyms: SynonymTable | None
+    """What `config.substitution` draws from."""
     lock: RLock
     """Noise is hooked into the model, so only one thread at a time may run it."""
 
@@ -54,6 +55,20 @@ class Engine:
         limit = min(self.config.max_length, self.loaded.encoder.max_tokens or self.config.max_length)
         return encode(self.loaded.tokenizer, texts, limit)
 
+    def substituted(self, text: TextInput, keys: Sequence[int]) -> list[Encoded]:
+        """Encode a text once a key, each time with other words replaced."""
+        if self.synonyms is None:
+            raise ConfigError(
+                "substitution: expected a table of synonyms to draw from, got none; "
+                "pass RsmiClassifier(synonyms=...) or rsmi train --synonyms FILE"
+            )
+        return self.encode([self.synonyms.substitute(text, derive(key, "words")) for key in keys])
+
+    def _redraw(self, texts: Sequence[TextInput]) -> Redraw | None:
+        if not self.config.substitution:
+            return None
+        return lambda place, keys: self.substituted(texts[place], keys)
+
     def outcomes(self, texts: Iterable[TextInput]) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
         """Decide about texts as they come, in constant memory."""
         smoothed = self._smoothed()
@@ -62,8 +77,7 @@ class Engine:
             keys = [self._key(text, root, done + i) for i, text in enumerate(chunk)]
             with self.lock:
                 rows = self.encode(chunk)
-                outcomes = infer(smoothed, self.config, rows, keys)
-            _return_free_memory()
+                outcomes = infer(smoothed, self.config, rows, keys, self._redraw(chunk))
             done += len(chunk)
             yield from zip(chunk, rows, outcomes, strict=True)
 
@@ -82,15 +96,6 @@ class Engine:
             token_budget=self.token_budget,
             per_row=self.seed is not None or self.loaded.encoder.device.type == "cpu",
         )
-
-
-def _return_free_memory() -> None:
-    """Hand freed memory back to the system, where the C library can (glibc).
-
-    Batches of ever other shapes leave holes in its heap: nothing leaks, yet resident memory would creep up.
-    """
-    if _malloc_trim is not None:
-        _malloc_trim(0)
 
 
 def _chunks(texts: Iterable[TextInput]) -> Iterator[list[TextInput]]:

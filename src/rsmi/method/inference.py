@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from rsmi.config import RsmiConfig
 from rsmi.method.decision import Array, Decision, decide, decide_sequentially, step_one_suffices
 from rsmi.method.masking import sample_positions, top_positions
+from rsmi.method.memory import return_free_memory
 from rsmi.method.saliency import embedding_gradient
 from rsmi.method.stopping import SequentialTest
 from rsmi.method.tokens import Encoded, by_length
@@ -17,6 +19,7 @@ from rsmi.method.voting import Ballot, Smoothed, collect_votes
 from rsmi.seeds import derive
 
 _BACKWARD_COST = 3  # a pass with gradients keeps its activations: a third of the tokens in the same memory
+_MakeBallot: TypeAlias = Callable[[int, str, Sequence[tuple[int, ...]]], Ballot]
 _ROUND = 8  # votes a text still open asks for at a time under the sequential rule
 
 
@@ -40,13 +43,29 @@ class Outcome:
     masks: Masks
 
 
-def infer(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int]) -> list[Outcome]:
+Redraw: TypeAlias = Callable[[int, Sequence[int]], Sequence[Encoded]]
+"""(place of a row, keys of its copies) -> one row a copy, its words replaced at random."""
+
+
+def infer(
+    smoothed: Smoothed,
+    config: RsmiConfig,
+    rows: Sequence[Encoded],
+    keys: Sequence[int],
+    redraw: Redraw | None = None,
+) -> list[Outcome]:
     """Decide about every row. A row's outcome depends on its own key only, not on the rows around it."""
     masks = _find_masks(smoothed, config, rows, keys)
+
+    def ballot(place: int, step: str, wanted: Sequence[tuple[int, ...]]) -> Ballot:
+        copies = tuple(derive(keys[place], step, copy) for copy in range(len(wanted)))
+        drawn = () if redraw is None else tuple(redraw(place, copies))
+        return Ballot(rows[place], tuple(wanted), copies, drawn)
+
     if config.stop == "sequential":
-        decisions = _decide_sequentially(smoothed, config, rows, keys, masks)
+        decisions = _decide_sequentially(smoothed, config, ballot, keys, masks)
     else:
-        decisions = _decide_in_two_steps(smoothed, config, rows, keys, masks)
+        decisions = _decide_in_two_steps(smoothed, config, ballot, keys, masks)
     return [Outcome(decision, own) for decision, own in zip(decisions, masks, strict=True)]
 
 
@@ -67,47 +86,45 @@ def _find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded],
         values = saliency.double().cpu().numpy()
         for i, row_values, pool in zip(group, values, pools, strict=True):
             found[i] = Masks(row_values[: len(rows[i])], pool[: config.num_masks], pool)
+        return_free_memory()
     return [found[i] for i in range(len(rows))]
 
 
 def _decide_in_two_steps(
-    smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int], masks: Sequence[Masks]
+    smoothed: Smoothed, config: RsmiConfig, ballot: _MakeBallot, keys: Sequence[int], masks: Sequence[Masks]
 ) -> list[Decision]:
     first = collect_votes(
         smoothed,
         [
-            _ballot(row, key, "first", _first_masks(config, own, key))
-            for row, key, own in zip(rows, keys, masks, strict=True)
+            ballot(i, "first", _first_masks(config, own, key))
+            for i, (key, own) in enumerate(zip(keys, masks, strict=True))
         ],
     )
     undecided = [
         i for i, votes in enumerate(first) if config.two_step and not step_one_suffices(votes, config.stop_confidence)
     ]
     ballots = [
-        _ballot(rows[i], keys[i], "second", _drawn_masks(config, masks[i], keys[i], "second", config.second_votes))
-        for i in undecided
+        ballot(i, "second", _drawn_masks(config, masks[i], keys[i], "second", config.second_votes)) for i in undecided
     ]
     second = dict(zip(undecided, collect_votes(smoothed, ballots), strict=True))
     return [decide(votes, second.get(i), config.aggregation) for i, votes in enumerate(first)]
 
 
 def _decide_sequentially(
-    smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int], masks: Sequence[Masks]
+    smoothed: Smoothed, config: RsmiConfig, ballot: _MakeBallot, keys: Sequence[int], masks: Sequence[Masks]
 ) -> list[Decision]:
     """Vote until the test is done. Every copy draws its mask anew, since the test needs votes of one distribution."""
     num_classes = int(smoothed.encoder.model.config.num_labels)
     cap, error = config.first_votes + config.second_votes, 1 - config.stop_confidence
-    tests = [SequentialTest(num_classes, error, cap) for _ in rows]
+    tests = [SequentialTest(num_classes, error, cap) for _ in keys]
     ballots = [
-        _ballot(row, key, "sequential", _drawn_masks(config, own, key, "sequential", cap))
-        for row, key, own in zip(rows, keys, masks, strict=True)
+        ballot(i, "sequential", _drawn_masks(config, own, key, "sequential", cap))
+        for i, (key, own) in enumerate(zip(keys, masks, strict=True))
     ]
     drawn, wanted = 0, SequentialTest.first_chance(num_classes, error, cap)
     while undecided := [i for i, test in enumerate(tests) if not test.done]:
         part = slice(drawn, min(cap, drawn + wanted))
-        votes = collect_votes(
-            smoothed, [Ballot(rows[i], ballots[i].masks[part], ballots[i].keys[part]) for i in undecided]
-        )
+        votes = collect_votes(smoothed, [ballots[i].part(part) for i in undecided])
         for i, own in zip(undecided, votes, strict=True):
             tests[i].count(own.ballots.tolist())
         drawn, wanted = part.stop, _ROUND
@@ -122,7 +139,3 @@ def _first_masks(config: RsmiConfig, masks: Masks, key: int) -> list[tuple[int, 
 
 def _drawn_masks(config: RsmiConfig, masks: Masks, key: int, step: str, copies: int) -> list[tuple[int, ...]]:
     return sample_positions(masks.pool, config.num_masks, copies, derive(key, step, "masks"))
-
-
-def _ballot(row: Encoded, key: int, step: str, masks: Sequence[tuple[int, ...]]) -> Ballot:
-    return Ballot(row, tuple(masks), tuple(derive(key, step, copy) for copy in range(len(masks))))

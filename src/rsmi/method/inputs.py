@@ -36,7 +36,18 @@ def check_each(texts: Iterable[object]) -> Iterator[TextInput]:
 
 def from_pipeline(inputs: Any) -> Any:
     """Return texts with each dict, as transformers' pipelines take them, turned into its text or pair."""
+    inputs = [inputs] if isinstance(inputs, (str, dict)) else inputs
     return [_from_dict(item) for item in inputs] if isinstance(inputs, (list, tuple)) else inputs
+
+
+def to_pipeline(inputs: Any, rows: np.ndarray[Any, Any], classes: Sequence[Label], top_k: int | None) -> Any:
+    """Return scores of `inputs` in the shape in which transformers' pipelines return them."""
+    results: list[Any] = []
+    for row in rows:
+        order = np.argsort(-row, kind="stable")[:top_k]
+        scores = [{"label": classes[i], "score": float(row[i])} for i in order]
+        results.append(scores[0] if top_k == 1 else scores)
+    return results[0] if isinstance(inputs, dict) or (isinstance(inputs, str) and top_k != 1) else results
 
 
 def _from_dict(item: Any) -> Any:

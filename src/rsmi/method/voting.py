@@ -11,6 +11,7 @@ import torch
 from rsmi.errors import UnsupportedModelError
 from rsmi.method.encoder import Encoder
 from rsmi.method.masking import hide
+from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_logits, row_noise
 from rsmi.method.saliency import evaluating
 from rsmi.method.tokens import Batch, Encoded, by_length, collate
@@ -46,6 +47,12 @@ class Ballot:
     row: Encoded
     masks: tuple[tuple[int, ...], ...]
     keys: tuple[int, ...]
+    drawn: tuple[Encoded, ...] = ()
+    """Rows to mask instead of `row`, one a copy, where copies differ in their words too."""
+
+    def part(self, which: slice) -> Ballot:
+        """Return some of the copies."""
+        return Ballot(self.row, self.masks[which], self.keys[which], self.drawn[which])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,9 @@ def collect_votes(smoothed: Smoothed, ballots: Sequence[Ballot]) -> list[Votes]:
     """Classify every copy of every ballot, copies of all texts batched together by length."""
     rows, keys = [], []
     for ballot in ballots:
-        for mask, key in zip(ballot.masks, ballot.keys, strict=True):
-            rows.append(replace(ballot.row, ids=hide(ballot.row.ids, mask, smoothed.mask_token_id)))
+        copies = ballot.drawn or (ballot.row,) * len(ballot.keys)
+        for row, mask, key in zip(copies, ballot.masks, ballot.keys, strict=True):
+            rows.append(replace(row, ids=hide(row.ids, mask, smoothed.mask_token_id)))
             keys.append(key)
     logits = _classify(smoothed, rows, keys)
     votes, start = [], 0
@@ -99,4 +107,5 @@ def _classify(
                 )
             for i, row in zip(group, logits, strict=True):
                 results[i] = row
+            return_free_memory()
     return np.stack(results) if results else np.empty((0, 0))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Sampler
+from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from rsmi.method.tokens import Batch, Encoded, collate
+from rsmi.seeds import derive, generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,24 +20,70 @@ class Example:
 
     row: Encoded
     label: int
+    place: int = 0
+    """Which of the training texts it is, counted from 0."""
 
 
 class Examples(Dataset[Example]):
-    """Training texts as torch's data loaders expect them."""
+    """Training texts as torch's data loaders expect them.
 
-    def __init__(self, rows: Sequence[Encoded], labels: Sequence[int]) -> None:
-        self._examples = [Example(row, label) for row, label in zip(rows, labels, strict=True)]
+    Args:
+        rows: The encoded texts.
+        labels: Their class numbers.
+        redraw: (place, epoch) -> the row to train on instead, for methods that change the texts in every epoch.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Encoded],
+        labels: Sequence[int],
+        redraw: Callable[[int, int], Encoded] | None = None,
+    ) -> None:
+        self._rows, self._labels, self._redraw = rows, labels, redraw
+        self._epoch = 0
 
     def __len__(self) -> int:
-        return len(self._examples)
+        return len(self._rows)
 
     @property
     def lengths(self) -> list[int]:
         """Tokens of each text."""
-        return [len(example.row) for example in self._examples]
+        return [len(row) for row in self._rows]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch begins, counted from 0."""
+        self._epoch = epoch
 
     def __getitem__(self, index: int) -> Example:
-        return self._examples[index]
+        row = self._rows[index] if self._redraw is None else self._redraw(index, self._epoch)
+        return Example(row, self._labels[index], index)
+
+
+class EpochOrder(Sampler[int]):
+    """The order of the texts, a pure function of key and epoch: a run resumed in any epoch sees the same one.
+
+    Args:
+        lengths: Tokens of each text.
+        key: Seed of the order.
+        grouped: Put this many texts of similar length next to each other; 0 shuffles freely.
+    """
+
+    def __init__(self, lengths: Sequence[int], key: int, grouped: int = 0) -> None:
+        self._lengths, self._key, self._grouped = list(lengths), key, grouped
+        self._epoch = 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch begins, counted from 0."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        rng = generator(derive(self._key, "order", self._epoch))
+        if self._grouped:
+            return iter(LengthGroupedSampler(self._grouped, lengths=self._lengths, generator=rng))
+        return iter(torch.randperm(len(self._lengths), generator=rng).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +93,14 @@ class Collator:
     pad_token_id: int
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
-        """Return tensors by name; `labels` is (batch,), the others (batch, tokens)."""
+        """Return tensors by name; `labels` and `places` are (batch,), the others (batch, tokens)."""
         batch = collate([example.row for example in examples], self.pad_token_id)
         tensors = {
             "input_ids": batch.input_ids,
             "attention_mask": batch.attention_mask,
             "maskable": batch.maskable,
             "labels": torch.tensor([example.label for example in examples]),
+            "places": torch.tensor([example.place for example in examples]),
         }
         if batch.token_type_ids is not None:
             tensors["token_type_ids"] = batch.token_type_ids

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from accelerate import PartialState
-from transformers import EarlyStoppingCallback, EvalPrediction, TrainerCallback, TrainingArguments
+from accelerate.utils import broadcast
+from transformers import EvalPrediction, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
-from rsmi.errors import ConfigError, TrainingError, UnsupportedModelError
+from rsmi.errors import ConfigError, RsmiError, TrainingError, UnsupportedModelError
 from rsmi.method.encoder import Encoder
 from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import quiet
 from rsmi.method.tokens import Encoded
 from rsmi.seeds import derive, global_state_kept
 from rsmi.training.criterion import make_criterion
-from rsmi.training.features import Collator, Examples
+from rsmi.training.features import Collator, EpochOrder, Examples
+from rsmi.training.keeping import EpochClock, Patience, SaveSchedule
+from rsmi.training.lora import adapters
 from rsmi.training.objective import Objective
 from rsmi.training.objective_finetune import FinetuneObjective
 from rsmi.training.objective_freelb import FreelbObjective
+from rsmi.training.objective_infobert import InfobertObjective
 from rsmi.training.objective_rsmi import RsmiObjective
+from rsmi.training.processes import count, from_first
 from rsmi.training.progress import ProgressBar
+from rsmi.training.snapshot import RunFolder, read_model, read_state
 from rsmi.training.trainer import ObjectiveTrainer
 
 
@@ -39,21 +45,33 @@ class Labelled:
 
     rows: Sequence[Encoded]
     labels: Sequence[int]
+    redraw: Callable[[int, int], Encoded] | None = None
+    """(place, epoch) -> the row to train on in that epoch, for methods that change the texts."""
 
 
 def make_objective(
-    encoder: Encoder, plan: NoisePlan, config: RsmiConfig, train_config: TrainConfig, mask_token_id: int
+    encoder: Encoder, plan: NoisePlan, config: RsmiConfig, train_config: TrainConfig, mask_token_id: int, key: int = 0
 ) -> Objective:
     """Return the objective that `train_config.method` names."""
-    if train_config.method == "finetune":
+    if train_config.method in ("finetune", "safer", "advaug"):  # SAFER and AdvAug change the texts, not the loss
         return FinetuneObjective(encoder)
+    ascent: dict[str, Any] = {
+        "ascent_steps": train_config.ascent_steps,
+        "step_size": train_config.ascent_step_size,
+        "radius": train_config.ascent_radius,
+        "initial_size": train_config.ascent_start,
+    }
     if train_config.method == "freelb":
-        return FreelbObjective(
+        return FreelbObjective(encoder, **ascent)
+    if train_config.method == "infobert":
+        return InfobertObjective(
             encoder,
-            ascent_steps=train_config.ascent_steps,
-            step_size=train_config.ascent_step_size,
-            radius=train_config.ascent_radius,
-            initial_size=train_config.ascent_start,
+            **ascent,
+            bottleneck_weight=train_config.bottleneck_weight,
+            anchor_weight=train_config.anchor_weight,
+            anchor_low=train_config.anchor_low,
+            anchor_high=train_config.anchor_high,
+            key=derive(key, "critic"),
         )
     return RsmiObjective(
         encoder,
@@ -76,8 +94,22 @@ def run_training(
     pad_token_id: int,
     key: int,
     progress: bool,
+    folder: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[dict[str, float]]:
     """Train the encoder's model in place; with a dev set, end on the weights of its best epoch.
+
+    Args:
+        encoder: The classifier, its model as it is before the first update.
+        objective: What each step minimises.
+        train_config: Settings of training.
+        train: What to train on.
+        dev: What to choose the best epoch by.
+        pad_token_id: Fills up short texts.
+        key: Seed of everything random.
+        progress: Whether to show a progress bar.
+        folder: Where the run saves itself, and goes on from where it was if it finds itself there.
+        settings: What else a run that goes on must agree in (JSON values).
 
     Returns:
         One dict an epoch: `epoch`, `loss` and, with a dev set, `dev_accuracy`.
@@ -86,15 +118,27 @@ def run_training(
         raise UnsupportedModelError(
             f"gradient_checkpointing: {type(encoder.model).__name__} does not support it; train with micro_batch_size"
         )
-    with TemporaryDirectory(prefix="rsmi-train-") as folder, global_state_kept(), _environment_kept(), quiet():
+    with ExitStack() as stack:
+        # without a folder only the best weights are written, by the first process
+        held = folder or Path(stack.enter_context(TemporaryDirectory(prefix="rsmi-train-")))
+        own = RunFolder(held, temporary=folder is None)
+        lora = adapters(encoder.model, train_config.lora_rank, derive(key, "lora"))
+        for context in (global_state_kept(), _environment_kept(), quiet(), lora):
+            stack.enter_context(context)
+        updates_per_epoch = math.ceil(len(train.rows) / train_config.batch_size)
+        texts = Examples(train.rows, train.labels, train.redraw)
+        order = EpochOrder(texts.lengths, key, train_config.batch_size if train_config.group_by_length else 0)
         trainer = ObjectiveTrainer(
             model=encoder.model,
-            args=_arguments(train_config, Path(folder), encoder, len(train.rows), dev is not None, key),
-            train_dataset=Examples(train.rows, train.labels),
+            args=_arguments(train_config, own.path, encoder, updates_per_epoch, dev is not None, key),
+            train_dataset=texts,
             eval_dataset=None if dev is None else Examples(dev.rows, dev.labels),
             data_collator=Collator(pad_token_id),
             compute_metrics=_accuracy,
-            callbacks=_callbacks(train_config, dev is not None, progress),
+            callbacks=[
+                EpochClock(order, texts, updates_per_epoch),
+                *_callbacks(train_config, dev is not None, progress, updates_per_epoch, folder is not None),
+            ],
             objective=objective,
             criterion=make_criterion(
                 train.labels,
@@ -103,27 +147,66 @@ def run_training(
                 train_config.label_smoothing,
             ),
             key=key,
-            group_by_length=train_config.group_by_length,
+            order=order,
+            folder=own,
         )
         for callback in (PrinterCallback, ProgressCallback):  # both write to stdout, which belongs to results
             trainer.remove_callback(callback)
-        trainer.train()
+        snapshot = _claim(trainer, own, {**(settings or {}), **_identity(train_config, train, dev, key)})
+        trainer.train(resume_from_checkpoint=None if snapshot is None else str(snapshot))
         # accelerate leaves the model's forward in mixed precision; what is saved and loaded again has none
         trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_fp32_wrapper=False)
+        if trainer.args.should_save and (best := own.best()) is not None:
+            read_model(best, "model", encoder.model)
+        if trainer.args.world_size > 1:
+            for parameter in encoder.model.parameters():
+                broadcast(parameter.data)
         history = _history(trainer.state.log_history)
     finite = all(bool(parameter.isfinite().all()) for parameter in encoder.model.parameters())
-    if not finite or not all(math.isfinite(epoch.get("loss", 0.0)) for epoch in history):
-        raise TrainingError("training diverged: the loss is not finite; lower learning_rate, or use precision='fp32'")
+    if not finite:
+        raise TrainingError("training diverged: a weight is not finite; lower learning_rate, or use precision='fp32'")
     encoder.model.eval()
     return history
 
 
-def _callbacks(train_config: TrainConfig, has_dev: bool, progress: bool) -> list[TrainerCallback]:
+def _claim(trainer: ObjectiveTrainer, folder: RunFolder, settings: dict[str, Any]) -> Path | None:
+    """Let the first process look for a snapshot to go on from, and tell the others what came of it."""
+    found: Path | RsmiError | None = None
+    if trainer.args.should_save:
+        try:
+            found = folder.claim(settings)
+            if found is not None:
+                read_state(found)  # says so at once if a file is damaged
+        except RsmiError as error:
+            found = error
+    found = from_first(found)
+    if isinstance(found, RsmiError):
+        raise found
+    return found
+
+
+def _identity(train_config: TrainConfig, train: Labelled, dev: Labelled | None, key: int) -> dict[str, Any]:
+    """Return what must be the same for a run to go on as if it had never stopped."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (train, dev):
+        for row, label in zip(part.rows, part.labels, strict=True) if part is not None else ():
+            digest.update(repr((row.ids, row.type_ids, label)).encode())
+        digest.update(b"|")
+    values = train_config.to_dict()
+    del values["save_every"]  # how often a run saves itself changes nothing in it
+    return {"train_config": values, "texts": digest.hexdigest(), "key": key, "processes": count()}
+
+
+def _callbacks(
+    train_config: TrainConfig, has_dev: bool, progress: bool, updates_per_epoch: int, saves: bool
+) -> list[TrainerCallback]:
     callbacks: list[TrainerCallback] = [ProgressBar(train_config.method)] if progress else []
+    if saves:
+        callbacks.append(SaveSchedule(updates_per_epoch, train_config.save_every))
     if train_config.patience is not None:
         if not has_dev:
             raise ConfigError("patience: expected a dev set to stop by, got none; set dev_fraction or pass dev texts")
-        callbacks.append(EarlyStoppingCallback(early_stopping_patience=train_config.patience))
+        callbacks.append(Patience(train_config.patience))
     return callbacks
 
 
@@ -140,16 +223,16 @@ def _environment_kept() -> Iterator[None]:
 
 
 def _arguments(
-    train_config: TrainConfig, folder: Path, encoder: Encoder, num_texts: int, has_dev: bool, key: int
+    train_config: TrainConfig, folder: Path, encoder: Encoder, updates_per_epoch: int, has_dev: bool, key: int
 ) -> TrainingArguments:
-    processes = PartialState().num_processes
+    processes = count()
     micro = train_config.micro_batch_size or train_config.batch_size // processes
     steps, rest = divmod(train_config.batch_size, max(1, micro * processes))
     if rest or steps < 1 or micro < 1:
         raise ConfigError(
             f"batch_size: expected a multiple of {processes} processes x {micro} texts, got {train_config.batch_size}"
         )
-    updates = train_config.epochs * math.ceil(num_texts / train_config.batch_size)
+    updates = train_config.epochs * updates_per_epoch
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=train_config.epochs,
@@ -166,10 +249,7 @@ def _arguments(
         bf16=train_config.precision == "bf16",
         fp16=train_config.precision == "fp16",
         eval_strategy="epoch" if has_dev else "no",
-        save_strategy="epoch" if has_dev else "no",
-        save_total_limit=1,
-        save_only_model=True,
-        load_best_model_at_end=has_dev,
+        save_strategy="no",  # `SaveSchedule` asks for snapshots
         metric_for_best_model="accuracy" if has_dev else None,
         logging_strategy="epoch",
         logging_nan_inf_filter=False,
@@ -180,7 +260,6 @@ def _arguments(
         dataloader_pin_memory=encoder.device.type == "cuda",
         use_cpu=encoder.device.type == "cpu",
         seed=key % 2**31,
-        data_seed=derive(key, "order") % 2**31,
     )
     if arguments.n_gpu > 1:
         # DataParallel would copy the model without its hooks; several GPUs are used by launching several processes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
@@ -33,6 +33,11 @@ class Step:
 
 class Objective(Protocol):
     """One method of training."""
+
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """Modules trained along with the model and dropped afterwards, by name."""
+        return {}
 
     def loss(self, step: Step) -> Tensor:
         """Return the mean loss of a batch."""

@@ -10,11 +10,11 @@ from torch import Tensor
 from rsmi.method.encoder import Encoder
 from rsmi.method.saliency import evaluating
 from rsmi.method.tokens import Batch
-from rsmi.training.objective import Step
+from rsmi.training.objective import Objective, Step
 
 
 @dataclass(frozen=True, slots=True)
-class FinetuneObjective:
+class FinetuneObjective(Objective):
     """Cross-entropy of the clean batch."""
 
     encoder: Encoder

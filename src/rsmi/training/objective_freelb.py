@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,14 +11,24 @@ from torch import Tensor
 from rsmi.method.encoder import Encoder
 from rsmi.method.tokens import Batch
 from rsmi.seeds import derive, generator
-from rsmi.training.objective import Step
+from rsmi.training.objective import Objective, Step
 from rsmi.training.objective_finetune import plain_logits
 
 _TINY = 1e-12  # a gradient of exactly zero has no direction
 
 
 @dataclass(frozen=True, slots=True)
-class FreelbObjective:
+class Pass:
+    """One forward pass of an ascent."""
+
+    loss: Tensor
+    """This pass's share of the mean loss."""
+    gradient: Tensor | None = None
+    """What to climb along at the shift, (batch, tokens, width); None takes the gradient of `loss`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreelbObjective(Objective):
     """Mean cross-entropy over the steps of an ascent inside a ball around the word embeddings of each text."""
 
     encoder: Encoder
@@ -31,7 +42,11 @@ class FreelbObjective:
     """Scale of the random start: uniform in [-1, 1] times this, over the root of the number of entries."""
 
     def loss(self, step: Step) -> Tensor:
-        """Return the mean loss over the ascent; all passes but the last have run their backward already.
+        """Return the mean loss over the ascent; all passes but the last have run their backward already."""
+        return self.ascend(step, lambda shift: self._pass(step, shift))
+
+    def ascend(self, step: Step, run: Callable[[Tensor], Pass]) -> Tensor:
+        """Return the summed loss of `ascent_steps` passes, each run at its own shift of the word embeddings.
 
         Dropout draws the same mask in every pass, as in the paper: the ascent moves through one network.
         """
@@ -43,20 +58,21 @@ class FreelbObjective:
         for _ in range(self.ascent_steps - 1):
             shift = shift.detach().requires_grad_()
             with torch.random.fork_rng(gpus):  # the next pass draws its dropout from where this one did
-                loss = self._pass(step, shift)
-                direction = _gradient_at(shift, step, loss)
-            earlier = earlier + loss.detach()
+                taken = run(shift)
+                reached = _gradient_at(shift, step, taken.loss)
+            direction = reached if taken.gradient is None else taken.gradient
+            earlier = earlier + taken.loss.detach()
             shift = self._project(shift.detach() + self.step_size * direction / _norms(direction))
         # the value is the mean over all passes, the gradient that of the last one
-        return self._pass(step, shift.detach()) + earlier
+        return run(shift.detach()).loss + earlier
 
     def dev_logits(self, batch: Batch, key: int) -> Tensor:
         """Return the logits of one plain pass."""
         return plain_logits(self.encoder, batch)
 
-    def _pass(self, step: Step, shift: Tensor) -> Tensor:
+    def _pass(self, step: Step, shift: Tensor) -> Pass:
         logits = self.encoder.logits(step.batch, shift, step.model)
-        return step.criterion(logits, step.labels) / self.ascent_steps
+        return Pass(step.criterion(logits, step.labels) / self.ascent_steps)
 
     def _start(self, step: Step, real: Tensor) -> Tensor:
         shape = (*step.batch.input_ids.shape, self.encoder.embedding_width)

@@ -14,11 +14,11 @@ from rsmi.method.noise import NoisePlan, batch_noise, noisy, noisy_logits, shift
 from rsmi.method.saliency import EmbeddingGradient, embedding_gradient, evaluating
 from rsmi.method.tokens import Batch
 from rsmi.seeds import derive, generator
-from rsmi.training.objective import Step
+from rsmi.training.objective import Objective, Step
 
 
 @dataclass(frozen=True, slots=True)
-class RsmiObjective:
+class RsmiObjective(Objective):
     """Cross-entropy of masked, shifted, noisy inputs, and its variants.
 
     `masking="none"` leaves the masks out, `embedding_step=0` the shift, `plan.std=0` the noise (GM). Random masks (RM)
