@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from tqdm.auto import tqdm
+from transformers import TrainerCallback
 
 from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
 from rsmi.errors import LabelError, NotFittedError
@@ -105,6 +106,7 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dev: tuple[Sequence[TextInput], Sequence[Label]] | None = None,
         added: tuple[Sequence[TextInput], Sequence[Label]] | None = None,
         folder: str | Path | None = None,
+        callbacks: Sequence[TrainerCallback] = (),
     ) -> RsmiClassifier:
         """Train from `base` on labelled texts and return the classifier.
 
@@ -116,6 +118,7 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             added: Adversarial texts and their true labels, added to the training texts (`method="advaug"`).
             folder: Where the run saves itself after every epoch (`save_every`: more often). If it holds an interrupted
                 run of the same settings and texts, training goes on from there, with the same weights in the end.
+            callbacks: `TrainerCallback`s of transformers.
         """
         settings = train_config or self.train_config or TrainConfig()
         seed = shared_key() if self.seed is None else as_count(self.seed, "seed", 0)
@@ -123,9 +126,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with self._lock:
             engine = self._engine(self._load_base(len(given.classes), seed))
             shown = sys.stderr.isatty() if self.progress is None else self.progress
-            record = train(
-                engine, str(self.base), given, settings, seed, shown, None if folder is None else Path(folder)
-            )
+            own = None if folder is None else Path(folder)
+            record = train(engine, str(self.base), given, settings, seed, shown, own, callbacks)
             self._adopt(engine.loaded, given.classes)
             self.training_ = record
         return self

@@ -177,6 +177,8 @@ class TrainConfig:
     """Share of the training texts held out, stratified, to choose the best epoch; 0 keeps the last epoch."""
     group_by_length: bool = False
     """Put texts of similar length into one update: less padding, so faster; the order is a little less random."""
+    report_to: str = "none"
+    """Where each epoch's numbers go: tensorboard, wandb, mlflow or another integration of transformers, or none."""
     save_every: int | None = None
     """Save the run (`fit(folder=...)`, `rsmi train`) after so many updates, too, not only after every epoch."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -275,6 +277,8 @@ def _check_types(config: RsmiConfig | TrainConfig) -> None:
         elif field.name in _OPTIONAL:
             kind = _OPTIONAL[field.name]
             _require(value is None or type(value) is kind, field.name, f"{kind.__name__} or None", value)
+        elif isinstance(field.default, str):
+            _require(type(value) is str and value != "", field.name, "a word", value)
         elif field.name == "noise_layers":
             _require(type(value) in (int, tuple), field.name, "an int or a tuple of ints", value)
         elif isinstance(field.default, bool) or isinstance(value, bool):

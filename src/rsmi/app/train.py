@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +72,7 @@ def train(
     from rsmi.data import load_data
     from rsmi.method.checkpoint import check_target
     from rsmi.training.processes import is_first
+    from rsmi.training.snapshot import RunFolder
 
     default = _starting_point(method, preset)
     base = base or default.base
@@ -121,7 +121,7 @@ def train(
     classifier.save_pretrained(out)
     if not is_first():
         return
-    shutil.rmtree(folder, ignore_errors=True)
+    RunFolder(folder).clear()
     best = max(epoch["dev_accuracy"] for epoch in classifier.training_["history"])
     if as_json:
         typer.echo(json.dumps({"folder": str(out), "dev_accuracy": best, **classifier.training_}))
@@ -135,7 +135,7 @@ def _run_folder(out: Path, resume: bool) -> Path:
     from rsmi.training.processes import from_first
 
     folder = out.resolve().with_name(f"{out.resolve().name}.run")
-    left_over = from_first(folder.exists())
+    left_over = from_first((folder / "run.json").exists())
     if left_over and not resume:
         raise CheckpointError(
             f"{folder}: holds a run that was interrupted; pass --resume to go on with it, or remove the folder"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,9 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from rsmi.method.tokens import Batch, Encoded, collate
 from rsmi.seeds import derive, generator
+
+NO_LABEL = -100  # torch's cross-entropy ignores it
+"""Stands for the class of a text that only fills up a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Examples(Dataset[Example]):
         self._epoch = epoch
 
     def __getitem__(self, index: int) -> Example:
+        if index >= len(self):  # asked for by `EpochOrder`: takes a place and counts for nothing
+            return Example(self._rows[index % len(self)], NO_LABEL, index)
         row = self._rows[index] if self._redraw is None else self._redraw(index, self._epoch)
         return Example(row, self._labels[index], index)
 
@@ -66,14 +71,16 @@ class EpochOrder(Sampler[int]):
         lengths: Tokens of each text.
         key: Seed of the order.
         grouped: Put this many texts of similar length next to each other; 0 shuffles freely.
+        multiple: Fill up to a multiple of this with places beyond the texts. Processes that train together need as many
+            texts each; accelerate would give them some texts twice, and the last update another gradient.
     """
 
-    def __init__(self, lengths: Sequence[int], key: int, grouped: int = 0) -> None:
-        self._lengths, self._key, self._grouped = list(lengths), key, grouped
+    def __init__(self, lengths: Sequence[int], key: int, grouped: int = 0, multiple: int = 1) -> None:
+        self._lengths, self._key, self._grouped, self._multiple = list(lengths), key, grouped, multiple
         self._epoch = 0
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return -(-len(self._lengths) // self._multiple) * self._multiple
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch begins, counted from 0."""
@@ -81,9 +88,11 @@ class EpochOrder(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         rng = generator(derive(self._key, "order", self._epoch))
+        order: Iterable[int] = torch.randperm(len(self._lengths), generator=rng).tolist()
         if self._grouped:
-            return iter(LengthGroupedSampler(self._grouped, lengths=self._lengths, generator=rng))
-        return iter(torch.randperm(len(self._lengths), generator=rng).tolist())
+            order = LengthGroupedSampler(self._grouped, lengths=self._lengths, generator=rng)
+        yield from order
+        yield from range(len(self._lengths), len(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ def run_training(
     progress: bool,
     folder: Path | None = None,
     settings: Mapping[str, Any] | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> list[dict[str, float]]:
     """Train the encoder's model in place; with a dev set, end on the weights of its best epoch.
 
@@ -110,6 +111,7 @@ def run_training(
         progress: Whether to show a progress bar.
         folder: Where the run saves itself, and goes on from where it was if it finds itself there.
         settings: What else a run that goes on must agree in (JSON values).
+        callbacks: Further callbacks of transformers.
 
     Returns:
         One dict an epoch: `epoch`, `loss` and, with a dev set, `dev_accuracy`.
@@ -127,10 +129,16 @@ def run_training(
             stack.enter_context(context)
         updates_per_epoch = math.ceil(len(train.rows) / train_config.batch_size)
         texts = Examples(train.rows, train.labels, train.redraw)
-        order = EpochOrder(texts.lengths, key, train_config.batch_size if train_config.group_by_length else 0)
+        arguments = _arguments(train_config, own.path, encoder, updates_per_epoch, dev is not None, key)
+        order = EpochOrder(
+            texts.lengths,
+            key,
+            train_config.batch_size if train_config.group_by_length else 0,
+            arguments.per_device_train_batch_size * arguments.world_size if arguments.world_size > 1 else 1,
+        )
         trainer = ObjectiveTrainer(
             model=encoder.model,
-            args=_arguments(train_config, own.path, encoder, updates_per_epoch, dev is not None, key),
+            args=arguments,
             train_dataset=texts,
             eval_dataset=None if dev is None else Examples(dev.rows, dev.labels),
             data_collator=Collator(pad_token_id),
@@ -138,6 +146,7 @@ def run_training(
             callbacks=[
                 EpochClock(order, texts, updates_per_epoch),
                 *_callbacks(train_config, dev is not None, progress, updates_per_epoch, folder is not None),
+                *callbacks,
             ],
             objective=objective,
             criterion=make_criterion(
@@ -193,7 +202,8 @@ def _identity(train_config: TrainConfig, train: Labelled, dev: Labelled | None, 
             digest.update(repr((row.ids, row.type_ids, label)).encode())
         digest.update(b"|")
     values = train_config.to_dict()
-    del values["save_every"]  # how often a run saves itself changes nothing in it
+    for name in ("save_every", "report_to"):  # what a run tells of itself changes nothing in it
+        del values[name]
     return {"train_config": values, "texts": digest.hexdigest(), "key": key, "processes": count()}
 
 
@@ -253,7 +263,7 @@ def _arguments(
         metric_for_best_model="accuracy" if has_dev else None,
         logging_strategy="epoch",
         logging_nan_inf_filter=False,
-        report_to="none",
+        report_to=train_config.report_to,
         disable_tqdm=True,
         remove_unused_columns=False,
         label_names=["labels"],

@@ -40,7 +40,8 @@ class RsmiObjective(Objective):
         """Return the mean cross-entropy of the masked copy."""
         gradient = None
         if self._needs_gradient:
-            gradient = self._gradient(step.batch, step.labels, derive(step.key, "saliency"))
+            labels = step.labels.clamp_min(0)  # below 0: a row that only fills up the batch
+            gradient = self._gradient(step.batch, labels, derive(step.key, "saliency"))
         masked = self._masked(step.batch, gradient, step.key)
         shift = None
         if gradient is not None and self.embedding_step > 0:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformers import TrainerCallback
+
 from rsmi.config import Method, TrainConfig
 from rsmi.data.splits import stratified_split
 from rsmi.errors import ConfigError, LabelError, RsmiWarning
@@ -67,7 +69,14 @@ def prepare(
 
 
 def train(
-    engine: Engine, base: str, given: Prepared, settings: TrainConfig, seed: int, progress: bool, folder: Path | None
+    engine: Engine,
+    base: str,
+    given: Prepared,
+    settings: TrainConfig,
+    seed: int,
+    progress: bool,
+    folder: Path | None,
+    callbacks: Sequence[TrainerCallback],
 ) -> dict[str, Any]:
     """Train the engine's model in place and return the record of it that is saved with a classifier."""
     encoder, synonyms = engine.loaded.encoder, engine.synonyms
@@ -87,6 +96,7 @@ def train(
             "classes": list(given.classes),
             "synonyms": None if synonyms is None else synonyms.fingerprint,
         },
+        callbacks,
     )
     return {
         "base": base,

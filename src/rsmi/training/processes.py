@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TypeVar
 
+import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
 
@@ -14,25 +16,25 @@ Value = TypeVar("Value")
 
 def count() -> int:
     """Return the number of processes of this run; 1 unless it was launched by torchrun or accelerate."""
-    number: int = PartialState().num_processes
-    return number
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_first() -> bool:
     """Whether this is the process that writes files and talks to the user."""
-    first: bool = PartialState().is_main_process
-    return first
+    return int(os.environ.get("RANK", "0")) == 0
 
 
 def wait_for_all() -> None:
     """Wait until every process has come here."""
-    PartialState().wait_for_everyone()
+    if count() > 1:
+        _joined().wait_for_everyone()
 
 
 def from_first(value: Value) -> Value:
     """Return the first process's value in all of them."""
     held = [value]
     if count() > 1:
+        _joined()
         broadcast_object_list(held)
     return held[0]
 
@@ -40,3 +42,8 @@ def from_first(value: Value) -> Value:
 def shared_key() -> int:
     """Return a fresh key, the same in all processes."""
     return from_first(fresh_key())
+
+
+def _joined() -> PartialState:
+    """Join the other processes, unless done already."""
+    return PartialState(cpu=not torch.cuda.is_available())

@@ -59,6 +59,14 @@ class RunFolder:
                 shutil.rmtree(path)
         return newest
 
+    def clear(self) -> None:
+        """Remove the run, once its result is saved elsewhere; what others wrote into the folder stays."""
+        for path in [*self.path.glob("update-*"), *self.path.glob("best-*"), *self.path.glob(".fresh-*")]:
+            shutil.rmtree(path, ignore_errors=True)
+        (self.path / _RUN).unlink(missing_ok=True)
+        if self.path.is_dir() and not any(self.path.iterdir()):
+            self.path.rmdir()
+
     def newest(self) -> Path | None:
         """Return the newest complete snapshot."""
         found = sorted(path for path in self.path.glob("update-*") if path.is_dir())

@@ -16,7 +16,7 @@ from transformers import Trainer
 from rsmi.errors import TrainingError
 from rsmi.seeds import derive, generator
 from rsmi.training import snapshot
-from rsmi.training.features import as_batch
+from rsmi.training.features import NO_LABEL, as_batch
 from rsmi.training.objective import Objective, Step
 
 _TRAINER_STATE = "trainer_state.json"  # the name under which `Trainer` looks for it
@@ -97,7 +97,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         """Fetch the parts of the next update and count their texts, over all processes."""
         samples, items = super().get_batch_samples(*args, **kwargs)
         self._parts_of_update = max(1, len(samples))
-        texts = torch.tensor(sum(len(sample["labels"]) for sample in samples), device=self.args.device)
+        texts = sum(torch.count_nonzero(sample["labels"] != NO_LABEL) for sample in samples)
+        texts = torch.as_tensor(texts, device=self.args.device)
         self._texts_of_update = max(1, int(self.accelerator.reduce(texts, "sum")))
         return samples, items
 
