@@ -50,7 +50,7 @@ def run(
     dev = dev.take(min(500, len(dev)), seed)
     config = RsmiConfig.variant("rsmi" if method == "rsmi" else "plain")
     own = {name: value for name, value in settings.items() if name in RsmiConfig.__dataclass_fields__}
-    config = updated(config, **own) if method == "rsmi" else config
+    config = updated(config, **own) if method == "rsmi" else updated(config, max_length=own.get("max_length", 256))
     rest = {name: value for name, value in settings.items() if name not in RsmiConfig.__dataclass_fields__}
     train_config = TrainConfig.from_dict({"method": method, "group_by_length": True, **rest})
     classifier = RsmiClassifier("minilm", config, train_config, seed=seed, progress=False)

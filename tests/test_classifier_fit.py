@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import transformers
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline
+from transformers import TrainerCallback
 
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig
 from rsmi.errors import ConfigError, InputError, LabelError, RsmiWarning, TrainingError, UnsupportedModelError
@@ -258,6 +260,31 @@ def test_a_class_of_one_text_still_trains_with_a_warning(shallow):
     with pytest.warns(RsmiWarning, match="class 'other' has one training text"):
         classifier.fit(texts, labels)
     assert classifier.classes_.tolist() == ["neg", "other", "pos"]
+
+
+def test_callbacks_of_transformers_are_called(shallow):
+    updates = []
+
+    class Counter(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            updates.append(state.global_step)
+
+    RsmiClassifier(shallow, CONFIG, TRAIN, seed=0).fit(TEXTS, LABELS, callbacks=[Counter()])
+    assert updates == list(range(1, 7))
+
+
+def test_numbers_are_reported_where_asked(shallow, monkeypatch):
+    seen = []
+    asked = transformers.training_args.TrainingArguments.__post_init__
+
+    def post_init(self):
+        seen.append(self.report_to)
+        self.report_to = "none"  # what is asked for is not installed here
+        asked(self)
+
+    monkeypatch.setattr(transformers.training_args.TrainingArguments, "__post_init__", post_init)
+    RsmiClassifier(shallow, CONFIG, replace(TRAIN, report_to="tensorboard"), seed=0).fit(TEXTS, LABELS)
+    assert seen == ["tensorboard"]
 
 
 def test_a_label_unseen_in_training_is_named(shallow):

@@ -127,8 +127,12 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             engine = self._engine(self._load_base(len(given.classes), seed))
             shown = sys.stderr.isatty() if self.progress is None else self.progress
             own = None if folder is None else Path(folder)
-            record = train(engine, str(self.base), given, settings, seed, shown, own, callbacks)
-            self._adopt(engine.loaded, given.classes)
+            record, weights = train(engine, str(self.base), given, settings, seed, shown, own, callbacks)
+            loaded = engine.loaded
+            if weights is not None:  # the model is spread over processes: a fresh one takes them
+                loaded = self._load_base(len(given.classes), seed)
+                loaded.encoder.model.load_state_dict(weights)
+            self._adopt(loaded, given.classes)
             self.training_ = record
         return self
 

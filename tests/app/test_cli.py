@@ -114,6 +114,64 @@ def test_a_preset_gives_what_the_options_do_not(run, table, base, tmp_path):
     assert saved["config"]["num_masks"] == saved["config"]["num_candidates"] == 6
 
 
+def test_train_by_safer_keeps_its_table(run, table, base, tmp_path):
+    synonyms = tmp_path / "synonyms.json"
+    synonyms.write_text('{"good": ["fine", "great"], "bad": ["poor"]}')
+    words = ("--base", base, "--method", "safer", "--epochs", 1, "--out", tmp_path / "model")
+    code, _, stderr = run("train", table, *words, "--synonyms", synonyms)
+    assert code == 0, stderr
+    synonyms.unlink()
+    assert run("predict", tmp_path / "model", "a good film", "--seed", 0)[0] == 0
+    saved = json.loads((tmp_path / "model" / "rsmi_config.json").read_text())
+    assert saved["config"]["substitution"]
+    assert saved["training"]["train_config"]["method"] == "safer"
+    code, _, stderr = run("train", table, *words[:-1], tmp_path / "other")
+    assert code == 1
+    assert "--synonyms FILE" in _one_line(stderr.splitlines()[-1] + "\n")
+
+
+def test_train_by_advaug_counts_what_was_added(run, table, base, tmp_path):
+    added = tmp_path / "adversarial.csv"
+    added.write_text("text,label\nwarm and fine,pos\ncold and poor,neg\ndull film,neg\n")
+    words = ("--base", base, "--method", "advaug", "--epochs", 1, "--out", tmp_path / "model", "--json")
+    code, stdout, stderr = run("train", table, *words, "--added", added)
+    assert code == 0, stderr
+    assert json.loads(stdout)["num_added_texts"] == 3
+
+
+def test_any_setting_can_be_given_by_name(run, table, base, tmp_path):
+    words = ("--base", base, "--epochs", 1, "--out", tmp_path / "model", "--noise-layers", 2)
+    asked = ("--set", "micro_batch_size=4", "--set", "precision=bf16", "--set", "num_candidates=7")
+    code, _, stderr = run("train", table, *words, *asked)
+    assert code == 0, stderr
+    saved = json.loads((tmp_path / "model" / "rsmi_config.json").read_text())
+    assert saved["training"]["train_config"]["micro_batch_size"] == 4
+    assert saved["training"]["train_config"]["precision"] == "bf16"
+    assert saved["config"]["num_candidates"] == 7
+    for wrong, named in (("nonsense=1", "nonsense"), ("precision", "NAME=VALUE"), ("precision=fp7", "precision")):
+        code, _, stderr = run("train", table, *words, "--set", wrong)
+        assert code == 1
+        assert named in _one_line(stderr)
+
+
+def test_an_interrupted_run_says_how_to_go_on(run, table, base, tmp_path, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RsmiClassifier, "fit", interrupted)
+    code, stdout, stderr = run("train", table, "--base", base, "--out", tmp_path / "model")
+    assert (code, stdout) == (130, "")
+    assert "--resume" in stderr
+
+
+def test_nothing_to_resume_starts_from_the_beginning(run, table, base, tmp_path):
+    words = ("--base", base, "--method", "finetune", "--epochs", 1, "--out", tmp_path / "model")
+    code, _, stderr = run("train", table, *words, "--resume")
+    assert code == 0, stderr
+    assert "nothing to resume" in stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
 def test_train_refuses_a_full_folder_before_training(run, table, base, tmp_path, monkeypatch):
     (tmp_path / "thesis.tex").write_text("years of work")
     monkeypatch.setattr(RsmiClassifier, "fit", None)

@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 from together import NUM_TEXTS, SCENARIOS
+
+from rsmi import RsmiClassifier
+from rsmi.errors import ConfigError
+from toy import CONFIG, LABELS, TEXTS, TRAIN
 
 QUIET = [scenario.name for scenario in SCENARIOS if scenario.noise_std == 0 and scenario.method != "infobert"]
 UPDATES_PER_EPOCH = 6
@@ -116,3 +121,38 @@ def test_without_a_seed_processes_still_agree_on_one(runs):
     assert not set(keys[0]) & set(keys[1])
     places = [sorted(place for step in rank["no seed"]["steps"][:6] for place in step["places"]) for rank in runs[1]]
     assert not set(places[0]) & set(places[1])  # one order, of which each has its part
+
+
+@pytest.mark.parametrize("family", ["roberta", "t5"])
+def test_a_step_of_weights_spread_over_processes_is_that_of_whole_ones(runs, family):
+    for rank in runs[1]:
+        step = rank["sharded"][family]
+        assert step["spread"]
+        assert step["losses"][0] == pytest.approx(step["losses"][1], rel=1e-5)
+        assert step["names"][0] == step["names"][1]
+        assert step["furthest"] < 1e-5
+        assert step["whole"]
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[2].glob("configs/*.yaml")), ids=lambda path: path.name)
+def test_launch_configs_are_read_by_accelerate(path, monkeypatch):
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import launch_command_parser
+    from accelerate.utils import DistributedType
+
+    config = load_config_from_file(str(path))
+    assert config.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED)
+    assert config.num_processes == 2
+    options = {f"--{name}" for action in launch_command_parser()._actions for name in [action.dest]}
+    assert {f"--{name}" for name in config.fsdp_config} <= options
+    file = config.deepspeed_config.get("deepspeed_config_file")
+    if file is not None:
+        settings = json.loads((path.parents[1] / file).read_text())
+        assert settings["zero_optimization"]["stage"] == 2
+
+
+def test_deepspeed_and_several_backward_passes_are_refused(monkeypatch, tiny_folder):
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    folder = str(tiny_folder("bert", num_layers=2, dropout=0.0))
+    with pytest.raises(ConfigError, match="without DeepSpeed"):
+        RsmiClassifier(folder, CONFIG, replace(TRAIN, method="freelb"), seed=0).fit(TEXTS, LABELS)

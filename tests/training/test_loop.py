@@ -10,7 +10,7 @@ from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.errors import ConfigError, TrainingError
 from rsmi.method.noise import NoisePlan
 from rsmi.method.tokens import mask_token_id
-from rsmi.training import loop
+from rsmi.training import arguments, loop
 from rsmi.training.features import Collator, Example, as_batch
 from rsmi.training.loop import Labelled, make_objective, run_training
 from tiny import some_texts, tiny
@@ -36,8 +36,8 @@ def _train(monkeypatch, num_texts=8, noise_std=0.0, key=5, dropout=0.0, **settin
     method = RsmiConfig(noise_std=noise_std, noise_layers=2, num_masks=1)
     objective = make_objective(own.encoder, NoisePlan((0, 1), noise_std), method, config, mask_token_id(own.tokenizer))
     train = Labelled(own.rows(TEXTS[:num_texts]), LABELS[:num_texts])
-    history = run_training(own.encoder, objective, config, train, None, own.tokenizer.pad_token_id, key, progress=True)
-    return seen, own.model, history
+    trained = run_training(own.encoder, objective, config, train, None, own.tokenizer.pad_token_id, key, progress=True)
+    return seen, own.model, trained.history
 
 
 @pytest.mark.parametrize("method", ["rsmi", "finetune"])
@@ -104,7 +104,7 @@ def test_no_temporary_folder_is_left(monkeypatch, tmp_path):
 
 
 def test_more_processes_than_texts_of_an_update_is_a_config_error(monkeypatch):
-    monkeypatch.setattr(loop, "count", lambda: 3)
+    monkeypatch.setattr(arguments, "count", lambda: 3)
     for settings in ({"batch_size": 8}, {"batch_size": 2}, {"batch_size": 8, "micro_batch_size": 4}):
         with pytest.raises(ConfigError, match="batch_size"):
             _train(monkeypatch, **settings)

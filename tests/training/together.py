@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,21 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.functional import cross_entropy
 
 from rsmi import RsmiClassifier
 from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.method.encoder import Encoder
+from rsmi.method.noise import NoisePlan
+from rsmi.method.tokens import collate, mask_token_id
+from rsmi.training.objective import Step
+from rsmi.training.objective_rsmi import RsmiObjective
+from rsmi.training.processes import whole_weights
 from rsmi.training.trainer import ObjectiveTrainer
+from tiny import some_texts, tiny
 from toy import LABELS, SYNONYMS, TEXTS
 
 RANK = int(os.environ.get("RANK", "0"))
@@ -78,6 +89,39 @@ def watch(steps: list[dict[str, Any]]) -> None:
     ObjectiveTrainer.training_step, Encoder.logits = training_step, logits  # type: ignore[method-assign]
 
 
+def sharded_step(family: str) -> dict[str, Any]:
+    """One RSMI step of a tiny model whose weights are spread over the processes (FSDP2), and of a whole one."""
+    losses, gradients, weights = [], [], {}
+    for spread in (False, True):
+        own = tiny(family, num_layers=2, dropout=0.0)
+        own.model.train()
+        weights = weights or {name: value.clone() for name, value in own.model.state_dict().items()}
+        if spread:
+            mesh = init_device_mesh("cpu", (2,))
+            for layer in own.encoder.layers:
+                fully_shard(layer.module, mesh=mesh)
+            fully_shard(own.model, mesh=mesh)
+        objective = RsmiObjective(
+            own.encoder, NoisePlan((0, 1), 0.3), "gradient", 1, mask_token_id(own.tokenizer), 1, 1.0, batch_size=4
+        )
+        batch = collate(own.rows(some_texts(4)), own.tokenizer.pad_token_id)
+        with ExitStack() as stack:
+            gold = torch.tensor([0, 1, 0, 1])
+            loss = objective.loss(Step(own.model, batch, gold, 5, cross_entropy, stack, lambda loss: loss.backward()))
+            loss.backward()
+        losses.append(loss.item())
+        named = [(name, p.grad) for name, p in own.model.named_parameters() if p.grad is not None]
+        gradients.append({name: grad.full_tensor() if spread else grad for name, grad in named})
+    whole = whole_weights(own.model)
+    return {
+        "losses": losses,
+        "spread": any(isinstance(p, DTensor) for p in own.model.parameters()),
+        "names": [sorted(own) for own in gradients],
+        "furthest": max((grad - gradients[1][name]).abs().max().item() for name, grad in gradients[0].items()),
+        "whole": sorted(whole) == sorted(weights) and all(torch.equal(value, weights[n]) for n, value in whole.items()),
+    }
+
+
 def main(bases: dict[str, str], out: Path) -> None:
     """Run every scenario and write one file a process."""
     steps: list[dict[str, Any]] = []
@@ -117,6 +161,8 @@ def main(bases: dict[str, str], out: Path) -> None:
             "scenario": asdict(scenario),
         }
         classifier.save_pretrained(out / scenario.name.replace(" ", "-"))
+    if "RANK" in os.environ:
+        records["sharded"] = {family: sharded_step(family) for family in ("roberta", "t5")}
     (out / f"rank-{RANK}.json").write_text(json.dumps(records))
 
 

@@ -57,6 +57,10 @@ def train(
     save_every: Annotated[
         int | None, typer.Option("--save-every", help="Save the run every so many updates, not only every epoch.")
     ] = None,
+    more_settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of RsmiConfig or TrainConfig; repeatable."),
+    ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=2, help="Train on a random sample of this many.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sample, the head, the order and the noise.")] = 0,
     text_column: TextColumn = None,
@@ -68,7 +72,7 @@ def train(
 ) -> None:
     """Train a classifier and save it to a folder."""
     from rsmi.classifier import RsmiClassifier
-    from rsmi.config import updated
+    from rsmi.config import RsmiConfig, updated
     from rsmi.data import load_data
     from rsmi.method.checkpoint import check_target
     from rsmi.training.processes import is_first
@@ -92,6 +96,9 @@ def train(
         "lora_rank": lora_rank,
         "save_every": save_every,
     }
+    others = [_setting(item) for item in more_settings or ()]
+    settings |= {name: value for name, value in others if name in RsmiConfig.__dataclass_fields__}
+    training |= {name: value for name, value in others if name not in RsmiConfig.__dataclass_fields__}
     config = updated(config, **_given(settings))
     train_config = updated(default.train_config, **_given(training))
 
@@ -133,9 +140,10 @@ def _run_folder(out: Path, resume: bool) -> Path:
     """Return the folder beside `out` where the run saves itself, after making sure that no other run is lost."""
     from rsmi.errors import CheckpointError
     from rsmi.training.processes import from_first
+    from rsmi.training.snapshot import RunFolder
 
     folder = out.resolve().with_name(f"{out.resolve().name}.run")
-    left_over = from_first((folder / "run.json").exists())
+    left_over = from_first(RunFolder(folder).newest() is not None)
     if left_over and not resume:
         raise CheckpointError(
             f"{folder}: holds a run that was interrupted; pass --resume to go on with it, or remove the folder"
@@ -160,6 +168,19 @@ def _starting_point(method: str, preset: str | None) -> Preset:
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Split NAME=VALUE; a value that is no JSON is a word."""
+    from rsmi.errors import ConfigError
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set: expected NAME=VALUE, such as precision=bf16; got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def _layers(text: str) -> int | tuple[int, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 from accelerate.utils import broadcast
-from transformers import EvalPrediction, TrainerCallback, TrainingArguments
+from torch import Tensor
+from transformers import EvalPrediction, TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
@@ -24,6 +25,7 @@ from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import quiet
 from rsmi.method.tokens import Encoded
 from rsmi.seeds import derive, global_state_kept
+from rsmi.training.arguments import environment_kept, make_arguments
 from rsmi.training.criterion import make_criterion
 from rsmi.training.features import Collator, EpochOrder, Examples
 from rsmi.training.keeping import EpochClock, Patience, SaveSchedule
@@ -33,7 +35,7 @@ from rsmi.training.objective_finetune import FinetuneObjective
 from rsmi.training.objective_freelb import FreelbObjective
 from rsmi.training.objective_infobert import InfobertObjective
 from rsmi.training.objective_rsmi import RsmiObjective
-from rsmi.training.processes import count, from_first
+from rsmi.training.processes import count, from_first, shards, whole_weights
 from rsmi.training.progress import ProgressBar
 from rsmi.training.snapshot import RunFolder, read_model, read_state
 from rsmi.training.trainer import ObjectiveTrainer
@@ -47,6 +49,16 @@ class Labelled:
     labels: Sequence[int]
     redraw: Callable[[int, int], Encoded] | None = None
     """(place, epoch) -> the row to train on in that epoch, for methods that change the texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a run ends with, besides the weights in the model."""
+
+    history: list[dict[str, float]]
+    """One dict an epoch: `epoch`, `loss` and, with a dev set, `dev_accuracy`."""
+    weights: dict[str, Tensor] | None = None
+    """All weights, where the model in hand is spread over processes (FSDP, DeepSpeed) and cannot be used alone."""
 
 
 def make_objective(
@@ -97,7 +109,7 @@ def run_training(
     folder: Path | None = None,
     settings: Mapping[str, Any] | None = None,
     callbacks: Sequence[TrainerCallback] = (),
-) -> list[dict[str, float]]:
+) -> Trained:
     """Train the encoder's model in place; with a dev set, end on the weights of its best epoch.
 
     Args:
@@ -112,24 +124,22 @@ def run_training(
         folder: Where the run saves itself, and goes on from where it was if it finds itself there.
         settings: What else a run that goes on must agree in (JSON values).
         callbacks: Further callbacks of transformers.
-
-    Returns:
-        One dict an epoch: `epoch`, `loss` and, with a dev set, `dev_accuracy`.
     """
     if train_config.gradient_checkpointing and not encoder.model.supports_gradient_checkpointing:
         raise UnsupportedModelError(
             f"gradient_checkpointing: {type(encoder.model).__name__} does not support it; train with micro_batch_size"
         )
+    _check_launch(train_config)
     with ExitStack() as stack:
         # without a folder only the best weights are written, by the first process
         held = folder or Path(stack.enter_context(TemporaryDirectory(prefix="rsmi-train-")))
         own = RunFolder(held, temporary=folder is None)
         lora = adapters(encoder.model, train_config.lora_rank, derive(key, "lora"))
-        for context in (global_state_kept(), _environment_kept(), quiet(), lora):
+        for context in (global_state_kept(), environment_kept(), quiet(), lora):
             stack.enter_context(context)
         updates_per_epoch = math.ceil(len(train.rows) / train_config.batch_size)
         texts = Examples(train.rows, train.labels, train.redraw)
-        arguments = _arguments(train_config, own.path, encoder, updates_per_epoch, dev is not None, key)
+        arguments = make_arguments(train_config, own.path, encoder, updates_per_epoch, dev is not None, key)
         order = EpochOrder(
             texts.lengths,
             key,
@@ -145,7 +155,9 @@ def run_training(
             compute_metrics=_accuracy,
             callbacks=[
                 EpochClock(order, texts, updates_per_epoch),
-                *_callbacks(train_config, dev is not None, progress, updates_per_epoch, folder is not None),
+                *_callbacks(
+                    train_config, dev is not None, progress, updates_per_epoch, folder is not None and not shards()
+                ),
                 *callbacks,
             ],
             objective=objective,
@@ -165,17 +177,34 @@ def run_training(
         trainer.train(resume_from_checkpoint=None if snapshot is None else str(snapshot))
         # accelerate leaves the model's forward in mixed precision; what is saved and loaded again has none
         trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_fp32_wrapper=False)
-        if trainer.args.should_save and (best := own.best()) is not None:
-            read_model(best, "model", encoder.model)
-        if trainer.args.world_size > 1:
-            for parameter in encoder.model.parameters():
-                broadcast(parameter.data)
+        whole = trainer.best_weights or whole_weights(encoder.model) if shards() else None
+        if whole is None:
+            _load_best(trainer, own, encoder)
         history = _history(trainer.state.log_history)
-    finite = all(bool(parameter.isfinite().all()) for parameter in encoder.model.parameters())
-    if not finite:
+    weights = encoder.model.parameters() if whole is None else whole.values()
+    if not all(bool(weight.isfinite().all()) for weight in weights):
         raise TrainingError("training diverged: a weight is not finite; lower learning_rate, or use precision='fp32'")
     encoder.model.eval()
-    return history
+    return Trained(history, whole)
+
+
+def _load_best(trainer: ObjectiveTrainer, folder: RunFolder, encoder: Encoder) -> None:
+    """Go back to the weights of the best epoch, which the first process has written."""
+    if trainer.args.should_save and (best := folder.best()) is not None:
+        read_model(best, "model", encoder.model)
+    if trainer.args.world_size > 1:
+        for parameter in encoder.model.parameters():
+            broadcast(parameter.data)
+
+
+def _check_launch(train_config: TrainConfig) -> None:
+    """Refuse what cannot work in the way this process was launched."""
+    several_backwards = train_config.method in ("freelb", "infobert")
+    if several_backwards and os.environ.get("ACCELERATE_USE_DEEPSPEED", "").lower() == "true":
+        raise ConfigError(
+            f"method {train_config.method!r}: expected a launch without DeepSpeed, which allows one backward pass an "
+            "update; launch with torchrun, or with FSDP (configs/fsdp.yaml)"
+        )
 
 
 def _claim(trainer: ObjectiveTrainer, folder: RunFolder, settings: dict[str, Any]) -> Path | None:
@@ -218,63 +247,6 @@ def _callbacks(
             raise ConfigError("patience: expected a dev set to stop by, got none; set dev_fraction or pass dev texts")
         callbacks.append(Patience(train_config.patience))
     return callbacks
-
-
-@contextmanager
-def _environment_kept() -> Iterator[None]:
-    """Restore the variables in which transformers before 5 hands the precision of a run to accelerate."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in [name for name in os.environ if name.startswith("ACCELERATE_") and name not in before]:
-            del os.environ[name]
-        os.environ.update({name: value for name, value in before.items() if name.startswith("ACCELERATE_")})
-
-
-def _arguments(
-    train_config: TrainConfig, folder: Path, encoder: Encoder, updates_per_epoch: int, has_dev: bool, key: int
-) -> TrainingArguments:
-    processes = count()
-    micro = train_config.micro_batch_size or train_config.batch_size // processes
-    steps, rest = divmod(train_config.batch_size, max(1, micro * processes))
-    if rest or steps < 1 or micro < 1:
-        raise ConfigError(
-            f"batch_size: expected a multiple of {processes} processes x {micro} texts, got {train_config.batch_size}"
-        )
-    updates = train_config.epochs * updates_per_epoch
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=train_config.epochs,
-        learning_rate=train_config.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=round(train_config.warmup_ratio * updates),
-        weight_decay=train_config.weight_decay,
-        max_grad_norm=train_config.max_grad_norm,
-        per_device_train_batch_size=micro,
-        per_device_eval_batch_size=max(micro, 32),
-        gradient_accumulation_steps=steps,
-        gradient_checkpointing=train_config.gradient_checkpointing,
-        gradient_checkpointing_kwargs={"use_reentrant": False} if train_config.gradient_checkpointing else None,
-        bf16=train_config.precision == "bf16",
-        fp16=train_config.precision == "fp16",
-        eval_strategy="epoch" if has_dev else "no",
-        save_strategy="no",  # `SaveSchedule` asks for snapshots
-        metric_for_best_model="accuracy" if has_dev else None,
-        logging_strategy="epoch",
-        logging_nan_inf_filter=False,
-        report_to=train_config.report_to,
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        label_names=["labels"],
-        dataloader_pin_memory=encoder.device.type == "cuda",
-        use_cpu=encoder.device.type == "cpu",
-        seed=key % 2**31,
-    )
-    if arguments.n_gpu > 1:
-        # DataParallel would copy the model without its hooks; several GPUs are used by launching several processes
-        arguments._n_gpu = 1
-    return arguments
 
 
 def _accuracy(prediction: EvalPrediction) -> dict[str, float]:

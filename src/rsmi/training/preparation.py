@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 from transformers import TrainerCallback
 
 from rsmi.config import Method, TrainConfig
@@ -77,10 +78,15 @@ def train(
     progress: bool,
     folder: Path | None,
     callbacks: Sequence[TrainerCallback],
-) -> dict[str, Any]:
-    """Train the engine's model in place and return the record of it that is saved with a classifier."""
+) -> tuple[dict[str, Any], dict[str, Tensor] | None]:
+    """Train the engine's model in place.
+
+    Returns:
+        The record of the training that is saved with a classifier; and all weights, where the engine's model is spread
+        over processes and a fresh one must take them.
+    """
     encoder, synonyms = engine.loaded.encoder, engine.synonyms
-    history = run_training(
+    trained = run_training(
         encoder,
         make_objective(encoder, engine.plan, engine.config, settings, engine.mask_token_id, seed),
         settings,
@@ -98,21 +104,24 @@ def train(
         },
         callbacks,
     )
-    return {
+    record = {
         "base": base,
         "train_config": settings.to_dict(),
         "seed": seed,
         "num_texts": len(given.texts),
         "num_added_texts": given.num_added,
         "num_dev_texts": len(given.dev_texts),
-        "history": history,
+        "history": trained.history,
     }
+    return record, trained.weights
 
 
 def _encoded(
     engine: Engine, texts: Sequence[TextInput], numbers: Sequence[int], method: Method = "finetune", seed: int = 0
 ) -> Labelled:
     """Tokenize; under SAFER's method every epoch trains on other synonyms."""
+    if method == "safer":
+        engine.substituted(texts[0], [seed])  # says so at once if there is no table
 
     def redraw(place: int, epoch: int) -> Encoded:
         (row,) = engine.substituted(texts[place], [derive(seed, "safer", epoch, place)])

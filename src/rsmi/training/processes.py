@@ -8,6 +8,8 @@ from typing import TypeVar
 import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 
 from rsmi.seeds import fresh_key
 
@@ -44,6 +46,18 @@ def shared_key() -> int:
     return from_first(fresh_key())
 
 
+def shards() -> bool:
+    """Whether weights or optimizer states are spread over the processes (FSDP, DeepSpeed), not copied to each."""
+    return any(os.environ.get(f"ACCELERATE_USE_{kind}", "").lower() == "true" for kind in ("FSDP", "DEEPSPEED"))
+
+
+def whole_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Collect weights that are spread over the processes; every process must call this and gets all of them."""
+    options = StateDictOptions(full_state_dict=True)
+    weights = get_model_state_dict(model, options=options)
+    return {name: value.detach().cpu().clone() for name, value in weights.items() if isinstance(value, Tensor)}
+
+
 def _joined() -> PartialState:
     """Join the other processes, unless done already."""
-    return PartialState(cpu=not torch.cuda.is_available())
+    return PartialState(cpu=not torch.cuda.is_available() and not shards())

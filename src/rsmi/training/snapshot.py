@@ -37,10 +37,12 @@ class RunFolder:
 
     def claim(self, settings: Mapping[str, Any]) -> Path | None:
         """Make the folder belong to a run of these settings and return its newest snapshot, if it has any."""
-        known = self._settings()
-        if known is None:
+        known, newest = self._settings(), self.newest()
+        if known is None or newest is None:  # nothing done yet that other settings could spoil
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
+                for path in self.path.glob("best-*"):
+                    shutil.rmtree(path)
                 _write(self.path / _RUN, json.dumps(settings, indent=2, sort_keys=True).encode())
             except OSError as error:
                 raise _cannot_write(self.path, error) from error
@@ -53,9 +55,8 @@ class RunFolder:
                 f"{self.path}: expected a run of the same settings to go on with, but {shown}; "
                 "use the old settings, or remove the folder to start afresh"
             )
-        newest = self.newest()
         for path in self.path.glob("best-*"):  # written by updates that will be done again
-            if newest is None or _update(path) > _update(newest):
+            if _update(path) > _update(newest):
                 shutil.rmtree(path)
         return newest
 

@@ -18,6 +18,7 @@ from rsmi.seeds import derive, generator
 from rsmi.training import snapshot
 from rsmi.training.features import NO_LABEL, as_batch
 from rsmi.training.objective import Objective, Step
+from rsmi.training.processes import shards, whole_weights
 
 _TRAINER_STATE = "trainer_state.json"  # the name under which `Trainer` looks for it
 
@@ -47,6 +48,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         self._key = key
         self._order = order
         self._folder = folder
+        self.best_weights: dict[str, Tensor] | None = None  # of a model spread over processes, which no file holds
         self._until_backward = ExitStack()
         self._part = (-1, 0)
         self._parts_of_update, self._texts_of_update = 1, 1
@@ -138,7 +140,9 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     def _determine_best_metric(self, *args: Any, **kwargs: Any) -> bool:
         better: bool = super()._determine_best_metric(*args, **kwargs)
-        if better and self.args.should_save:
+        if better and shards():
+            self.best_weights = whole_weights(self.model)
+        elif better and self.args.should_save:
             self._check_weights()
             self._folder.save_best(self.state.global_step, self.model)
         return better
