@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_an_error_in_the_middle_leaves_the_old_checkpoint_and_no_litter(copied, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(classifier._loaded.tokenizer, "save_pretrained", full_disk)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(CheckpointError, match="No space"):
         classifier.save_pretrained(copied)
     assert {path.name: path.read_bytes() for path in copied.iterdir()} == before
     assert [path.name for path in copied.parent.iterdir()] == ["model"]
@@ -101,7 +102,7 @@ def test_a_failing_rename_leaves_the_old_checkpoint_and_no_litter(copied, monkey
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", fails_once)
-    with pytest.raises(OSError, match="Input/output"):
+    with pytest.raises(CheckpointError, match="Input/output"):
         classifier.save_pretrained(copied)
     assert {path.name: path.read_bytes() for path in copied.iterdir()} == before
     assert [path.name for path in copied.parent.iterdir()] == ["model"]
@@ -296,3 +297,19 @@ def test_numpy_seeds_and_path_bases_are_saved_too(tiny_folder, tmp_path):
     assert loaded.training_["seed"] == 4
     assert loaded.training_["history"][0]["epoch"] == 1
     assert loaded.predict(EXPLAINED).tolist() == classifier.predict(EXPLAINED).tolist()
+
+
+def test_a_full_disk_is_one_sentence_and_the_old_model_stays(tiny_folder, tmp_path):
+    folder = str(tiny_folder("bert", num_layers=2, dropout=0.0))
+    classifier = RsmiClassifier.from_pretrained(folder, CONFIG, classes=["a", "b"], seed=0)
+    classifier.save_pretrained(tmp_path / "model")
+    before = (tmp_path / "model" / "model.safetensors").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+        with pytest.raises(CheckpointError, match="cannot save the model"):
+            classifier.save_pretrained(tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -23,7 +23,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def rsmi_commands() -> list[list[str]]:
-    lines = [line for block in blocks(ROOT / "README.md", "bash") for line in block.splitlines()]
+    pages = (ROOT / "README.md", ROOT / "docs" / "training.md")
+    lines = [line for page in pages for block in blocks(page, "bash") for line in block.splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("rsmi ")]
 
 

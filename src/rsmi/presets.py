@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rsmi.config import Method, RsmiConfig, TrainConfig
 from rsmi.errors import ConfigError
@@ -76,4 +76,6 @@ def load_preset(name: str, method: Method = "rsmi") -> Preset:
     train_config = TrainConfig(
         method=method, epochs=10, learning_rate=own_rate or rate, batch_size=column.batch_size, embedding_step=1.0
     )
+    if method == "infobert":  # as in its authors' runs; their radius is unlimited, which 0.4 is for three such steps
+        train_config = replace(train_config, ascent_step_size=0.04, ascent_start=0.08)
     return Preset(name=name, base=base, data=data, config=config, train_config=train_config)

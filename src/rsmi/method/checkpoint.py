@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from safetensors import SafetensorError
 from transformers import PreTrainedTokenizerBase
 
 from rsmi.config import RsmiConfig
@@ -59,7 +60,10 @@ def save(
 ) -> None:
     """Write a checkpoint. An existing one is replaced only once the new one is complete."""
     target = check_target(folder)
-    fresh = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        fresh = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot write there: {error.strerror or error}") from error
     try:
         with quiet():
             encoder.model.save_pretrained(fresh)
@@ -81,8 +85,11 @@ def save(
             (fresh / SYNONYMS).write_text(table + "\n", encoding="utf-8")
         os.chmod(fresh, 0o755)  # mkdtemp makes folders private
         _swap(fresh, target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(fresh, ignore_errors=True)
+        if isinstance(error, (OSError, SafetensorError)):
+            reason = getattr(error, "strerror", None) or error
+            raise CheckpointError(f"{folder}: cannot save the model: {reason}; make room, or choose another folder") from error
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,9 +40,10 @@ def as_dtype(name: str) -> torch.dtype:
 
 
 def as_device(device: str | torch.device | None) -> torch.device:
-    """Return a device that works here; by default a GPU if there is one."""
+    """Return a device that works here; by default a GPU if there is one, to each process its own."""
+    gpu = f"cuda:{os.environ['LOCAL_RANK']}" if "LOCAL_RANK" in os.environ else "cuda"
     try:
-        wanted = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        wanted = torch.device(device or (gpu if torch.cuda.is_available() else "cpu"))
         torch.empty(0, device=wanted)
         return wanted
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:  # torch raises all of these

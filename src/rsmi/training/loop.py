@@ -199,6 +199,8 @@ def _load_best(trainer: ObjectiveTrainer, folder: RunFolder, encoder: Encoder) -
 
 def _check_launch(train_config: TrainConfig) -> None:
     """Refuse what cannot work in the way this process was launched."""
+    if train_config.lora_rank and shards():
+        raise ConfigError("lora_rank: expected 0 under FSDP and DeepSpeed; adapters are small enough for torchrun")
     several_backwards = train_config.method in ("freelb", "infobert")
     if several_backwards and os.environ.get("ACCELERATE_USE_DEEPSPEED", "").lower() == "true":
         raise ConfigError(
