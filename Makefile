@@ -50,6 +50,7 @@ fmt: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: runs/demo/rsmi
+	$(BIN)/python benchmarks/training.py --out benchmarks/results/training.json
 	$(BIN)/python benchmarks/predict_memory.py --out benchmarks/results/predict_memory.json
 
 docs: $(STAMP)

@@ -7,6 +7,7 @@ A run that is in the file already is not done again, so an interrupted call goes
 
 import argparse
 import json
+import statistics
 import time
 from pathlib import Path
 
@@ -25,7 +26,11 @@ def main() -> None:
     parser.add_argument("--num-judged", type=int, default=500, help="texts to judge by")
     parser.add_argument("--split", default="test", help="test, or dev to choose settings by")
     parser.add_argument("--set", nargs="*", default=[], help="settings of method and training, such as noise_std=0.1")
+    parser.add_argument("--table", action="store_true", help="write a page of all runs in --out beside it, run nothing")
     options = parser.parse_args()
+    if options.table:
+        options.out.with_suffix(".md").write_text(page(options.out), encoding="utf-8")
+        return
     settings = {name: json.loads(value) for name, value in (item.split("=") for item in options.set)}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
@@ -38,6 +43,34 @@ def main() -> None:
                 with options.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
                 print(json.dumps({name: record[name] for name in ("data", "method", "seed", "settings", "accuracy")}))
+
+
+def page(path: Path) -> str:
+    """Return mean and standard deviation over seeds of every setting, as Markdown."""
+    groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        about = (record["data"], record["split"], str(record["num"]), str(record["num_judged"]), record["method"])
+        settings = ", ".join(f"{name} {value}" for name, value in record["settings"].items())
+        group = groups.setdefault((*about, settings), {})
+        for variant, accuracy in record["accuracy"].items():
+            group.setdefault(variant, []).append(100 * accuracy)
+    lines = [
+        f"# Accuracy on clean texts ({path.name})",
+        "",
+        "Written by `python benchmarks/clean_accuracy.py DATA --out FILE --table`. MiniLM; per cent; mean and standard",
+        "deviation over seeds (which draw the training texts, the head, the order and the noise); the texts judged are",
+        "the same for all.",
+        "",
+        "| data | split | training texts | judged | method | settings | asked as | seeds | mean | std | each |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for about, variants in sorted(groups.items()):
+        for variant, values in variants.items():
+            spread = f"{statistics.stdev(values):.2f}" if len(values) > 1 else ""
+            each = ", ".join(f"{value:.1f}" for value in values)
+            row = (*about, variant, str(len(values)), f"{statistics.mean(values):.2f}", spread, each)
+            lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def run(

@@ -89,7 +89,9 @@ def save(
         shutil.rmtree(fresh, ignore_errors=True)
         if isinstance(error, (OSError, SafetensorError)):
             reason = getattr(error, "strerror", None) or error
-            raise CheckpointError(f"{folder}: cannot save the model: {reason}; make room, or choose another folder") from error
+            raise CheckpointError(
+                f"{folder}: cannot save the model: {reason}; make room, or choose another folder"
+            ) from error
         raise
 
 
