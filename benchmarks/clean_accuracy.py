@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--num-judged", type=int, default=500, help="texts to judge by")
     parser.add_argument("--split", default="test", help="test, or dev to choose settings by")
     parser.add_argument("--set", nargs="*", default=[], help="settings of method and training, such as noise_std=0.1")
+    parser.add_argument("--asked", nargs="+", default=["rsmi", "no-mask", "plain"], help="how to ask an RSMI model")
     parser.add_argument("--table", action="store_true", help="write a page of all runs in --out beside it, run nothing")
     options = parser.parse_args()
     if options.table:
@@ -91,7 +92,7 @@ def run(
     classifier.fit(train.texts, train.labels, dev=(dev.texts, dev.labels))
     seconds = time.monotonic() - start
     accuracy = {}
-    for variant in ("rsmi", "no-mask", "plain") if method == "rsmi" else ("plain",):
+    for variant in options.asked if method == "rsmi" else ("plain",):
         asked = config.as_variant(variant)
         classifier.set_params(config=asked)
         right = classifier.predict(judged.texts) == judged.labels
