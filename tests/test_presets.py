@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from rsmi.config import Method
 from rsmi.errors import ConfigError
 from rsmi.presets import PRESETS, load_preset
 
@@ -40,11 +43,25 @@ def test_t5_large_differs_from_roberta_by_its_learning_rate_alone():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("method", ["rsmi", "finetune", "freelb"])
+@pytest.mark.parametrize("method", get_args(Method))
 def test_every_preset_is_valid_for_every_method(name, method):
     preset = load_preset(name, method)
     assert preset.name == name
     assert preset.train_config.method == method
+
+
+def test_small_models_get_settings_of_their_own():
+    short, news = load_preset("minilm/mr"), load_preset("minilm/ag_news")
+    assert (short.base, short.config.masking, short.config.noise_std) == ("minilm", "none", 0.2)
+    assert (news.config.masking, news.config.num_masks, news.config.max_length) == ("gradient", 2, 64)
+    assert load_preset("minilm/ag_news", "finetune").config.max_length == 64
+    assert load_preset("minilm/mr").train_config.learning_rate == 1e-4
+    assert load_preset("minilm/mr", "finetune").train_config.learning_rate == 5e-5
+
+
+def test_infobert_gets_its_authors_ascent():
+    settings = load_preset("paper/roberta-base/imdb", "infobert").train_config
+    assert (settings.ascent_step_size, settings.ascent_start, settings.ascent_steps) == (0.04, 0.08, 3)
 
 
 def test_an_unknown_preset_is_refused_with_the_known_ones():
