@@ -53,8 +53,9 @@ _MODELS = {
     "bert-large": ("bert-large-uncased", _BERT, None),
     "t5-large": ("t5-large", _ROBERTA, 1e-4),
 }
-# For the embedded encoder. Learning rate and masks of `mr` were chosen on its dev set (results/training/dev.md): sentences
-# of twenty words lose more by a mask than by the noise, so they train and vote without. `ag_news` has the paper's masks.
+# For the embedded encoder. Learning rate and masks of `mr` were chosen on its dev set (results/training/dev.md):
+# sentences of twenty words lose more by a mask than by the noise, so they train and vote without. `ag_news` has the
+# paper's masks.
 _SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "minilm/mr": ({"masking": "none"}, {"epochs": 3}),
     "minilm/ag_news": ({"num_masks": 2, "max_length": 64}, {"epochs": 1}),
