@@ -17,7 +17,7 @@ from rsmi.config import VARIANTS
 from rsmi.errors import ConfigError, InputError, UnsupportedModelError
 from rsmi.method import voting
 from tiny import FAMILIES, some_texts
-from toy import CONFIG, LABELS, TEXTS, TRAIN
+from toy import CONFIG, LABELS, SYNONYMS, TEXTS, TRAIN
 
 SAMPLE = some_texts(12)
 PAIRS = [(text, "the film was good") for text in SAMPLE[:5]]
@@ -148,7 +148,7 @@ def test_a_seed_gives_the_same_answer_and_another_seed_another(load):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_answers_with_its_own_number_of_copies(load, variant):
     config = CONFIG.as_variant(variant)
-    classifier = load(config=config)
+    classifier = load(config=config).set_params(synonyms=SYNONYMS)
     for prediction in classifier.explain(SAMPLE):
         second = config.second_votes if prediction.escalated else 0
         assert prediction.copies == config.first_votes + second
@@ -161,7 +161,7 @@ def test_every_variant_answers_with_its_own_number_of_copies(load, variant):
 @pytest.mark.parametrize("seed", [None, 0])
 def test_a_classifier_with_noise_or_drawn_masks_is_randomised_whatever_its_seed(load, seed):
     randomised = {name for name in VARIANTS if load(config=CONFIG.as_variant(name), seed=seed).randomised}
-    assert randomised == {"rsmi", "no-mask", "no-two-step", "rm"}
+    assert randomised == {"rsmi", "no-mask", "no-two-step", "rm", "safer"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

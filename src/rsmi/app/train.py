@@ -113,17 +113,17 @@ def train(
     more = None if added is None else load_data(added, "all", **columns)
     if limit is not None:
         parts = [parts[0].take(min(limit, len(parts[0])), seed), parts[1].take(min(limit, len(parts[1])), seed)]
+    check_target(out)  # now, not after hours of training
+    folder = _run_folder(out, resume)
+    classifier = RsmiClassifier(
+        base, config, train_config, synonyms=synonyms, seed=seed, device=device, dtype=dtype, progress=True
+    )
     if is_first() and config.masking == "gradient" and _median_words(parts[0].texts) < _SHORT:
         typer.echo(
             "note: texts this short lose accuracy when their most salient words are masked, more than by the noise "
             "(docs/training.md); --variant no-mask leaves masks out",
             err=True,
         )
-    check_target(out)  # now, not after hours of training
-    folder = _run_folder(out, resume)
-    classifier = RsmiClassifier(
-        base, config, train_config, synonyms=synonyms, seed=seed, device=device, dtype=dtype, progress=True
-    )
     if is_first():
         typer.echo(f"{len(parts[0])} training and {len(parts[1])} dev texts: {parts[0].source}", err=True)
     try:
