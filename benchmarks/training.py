@@ -54,7 +54,7 @@ def main() -> None:
             seconds = train(method, options.updates)
             medians[method].append(statistics.median(seconds[2:]))  # the first updates warm up
             print(f"repeat {repeat}: {method} {medians[method][-1]:.3f} s an update", file=sys.stderr)
-    memory = {method: [peak_in_process(method, options.updates) for _ in range(3)] for method in METHODS}
+    memory = {method: [peak_in_process(method, options.updates) for _ in range(2)] for method in METHODS}
     result = {"batch": BATCH, "length": LENGTH, "updates": options.updates, "repeats": options.repeats, "seed": SEED}
     for method in METHODS:
         ratios = [own / plain for own, plain in zip(medians[method], medians["finetune"], strict=True)]
