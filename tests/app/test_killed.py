@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from toy import LABELS, TEXTS
@@ -39,8 +40,10 @@ def command(tiny_folder, tmp_path):
     ]
     settings += ["--noise-layers", "2", "--base", str(base)]
 
-    def words(out, *more):
-        return [sys.executable, "-m", "rsmi", "train", str(table), "--out", str(out), *settings, *more]
+    def words(out, *more, processes=1):
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        start = [sys.executable, *(launcher if processes > 1 else ()), "-m", "rsmi", "train", str(table)]
+        return [*start, "--out", str(out), *settings, *more]
 
     return words
 
@@ -57,7 +60,8 @@ def _run_until_killed(words, folder, update, moment):
     while process.poll() is None and _newest(folder) < update and time.monotonic() < deadline:
         time.sleep(0.002)
     time.sleep(moment)
-    process.send_signal(signal.SIGKILL)
+    for child in [*psutil.Process(process.pid).children(recursive=True), process]:  # all processes of the run
+        child.send_signal(signal.SIGKILL)
     _, stderr = process.communicate()
     return process.returncode, stderr.decode()
 
@@ -85,3 +89,17 @@ def test_weights_after_any_number_of_kills_are_those_of_an_uninterrupted_run(com
     records = [json.loads((folder / "rsmi_config.json").read_text())["training"] for folder in (whole, killed)]
     assert records[0]["history"] == [pytest.approx(epoch, rel=1e-6) for epoch in records[1]["history"]]
     assert sorted(os.listdir(tmp_path)) == ["killed", "reviews.csv", "whole"]
+
+
+@pytest.mark.slow
+def test_two_processes_killed_go_on_to_the_weights_of_an_uninterrupted_run(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = subprocess.run(command(whole, processes=2), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    code, stderr = _run_until_killed(command(killed, processes=2), tmp_path / "killed.run", 8, 0.01)
+    assert code == -signal.SIGKILL, stderr
+    assert not killed.exists()
+    done = subprocess.run(command(killed, "--resume", processes=2), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (killed / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
