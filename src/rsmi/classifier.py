@@ -251,8 +251,13 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Engine(loaded, self.config_, seed, budget, self._table(), self._lock)
 
     def _table(self) -> SynonymTable | None:
-        given = SynonymTable.from_file(self.synonyms) if isinstance(self.synonyms, (str, Path)) else self.synonyms
-        return given or getattr(self, "_saved_synonyms", None)
+        if not isinstance(self.synonyms, (str, Path)):
+            return self.synonyms or getattr(self, "_saved_synonyms", None)
+        path, table = getattr(self, "_read_synonyms", (None, None))
+        if path != self.synonyms:  # once, not on every call
+            table = SynonymTable.from_file(self.synonyms)
+            self._read_synonyms = (self.synonyms, table)
+        return table
 
     def _load(self) -> None:
         """Load `base` as it is; it can predict at once if it has a trained head."""

@@ -67,6 +67,11 @@ PRESETS = (
 """Every name that `load_preset` knows."""
 
 
+def asked_as(method: Method) -> str:
+    """Return the variant by which a model trained by `method` is asked in its own paper."""
+    return method if method in ("rsmi", "safer") else "plain"  # all others answer once and plainly
+
+
 def load_preset(name: str, method: Method = "rsmi") -> Preset:
     """Return the paper's settings for a model and a data set, or ours for a small model.
 
@@ -82,7 +87,7 @@ def load_preset(name: str, method: Method = "rsmi") -> Preset:
     base, columns, own_rate = _MODELS[model]
     column = columns[data]
     masks, noise = column.num_masks, {"noise_std": column.noise_std, "noise_layers": column.noise_layers}
-    config = RsmiConfig.variant("safer" if method == "safer" else "plain")
+    config = RsmiConfig.variant(asked_as(method))
     if method == "rsmi":
         config = RsmiConfig.from_dict({"num_masks": masks, "num_candidates": max(5, masks), **noise})
     rate = column.rsmi_rate if method == "rsmi" else column.finetune_rate
@@ -98,8 +103,7 @@ def _small(name: str, method: Method) -> Preset:
     base, data = name.split("/")
     own, training = _SMALL[name]
     kept = {field: value for field, value in own.items() if method == "rsmi" or field == "max_length"}
-    variant = method if method in ("rsmi", "safer") else "plain"
-    config = RsmiConfig.variant(variant, **kept)
+    config = RsmiConfig.variant(asked_as(method), **kept)
     rate = 1e-4 if method == "rsmi" else 5e-5
     train_config = TrainConfig(method=method, learning_rate=rate, group_by_length=True, **training)
     return Preset(name=name, base=base, data=data, config=config, train_config=train_config)

@@ -172,13 +172,12 @@ def _run_folder(out: Path, resume: bool) -> Path:
 def _starting_point(method: str, preset: str | None) -> Preset:
     """Return what the options then change: a preset, or the defaults of `method` on the embedded encoder."""
     from rsmi.config import RsmiConfig, TrainConfig
-    from rsmi.presets import Preset, load_preset
+    from rsmi.presets import Preset, asked_as, load_preset
 
     train_config = TrainConfig.from_dict({"method": method})
     if preset is not None:
         return load_preset(preset, train_config.method)
-    # each method asks as its paper does; all but these two ask once and plainly
-    config = RsmiConfig.variant(method if method in ("rsmi", "safer") else "plain")
+    config = RsmiConfig.variant(asked_as(train_config.method))
     return Preset(name="default", base="minilm", data="", config=config, train_config=train_config)
 
 

@@ -37,7 +37,7 @@ from rsmi.training.objective_infobert import InfobertObjective
 from rsmi.training.objective_rsmi import RsmiObjective
 from rsmi.training.processes import count, from_first, shards, whole_weights
 from rsmi.training.progress import ProgressBar
-from rsmi.training.snapshot import RunFolder, read_model, read_state
+from rsmi.training.snapshot import RunFolder, check, read_model
 from rsmi.training.trainer import ObjectiveTrainer
 
 
@@ -216,7 +216,7 @@ def _claim(trainer: ObjectiveTrainer, folder: RunFolder, settings: dict[str, Any
         try:
             found = folder.claim(settings)
             if found is not None:
-                read_state(found)  # says so at once if a file is damaged
+                check(found)  # says so at once if a file is damaged
         except RsmiError as error:
             found = error
     found = from_first(found)

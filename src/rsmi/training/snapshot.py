@@ -62,21 +62,18 @@ class RunFolder:
 
     def clear(self) -> None:
         """Remove the run, once its result is saved elsewhere; what others wrote into the folder stays."""
-        for path in [*self.path.glob("update-*"), *self.path.glob("best-*"), *self.path.glob(".fresh-*")]:
-            shutil.rmtree(path, ignore_errors=True)
+        self._remove_all_but()
         (self.path / _RUN).unlink(missing_ok=True)
         if self.path.is_dir() and not any(self.path.iterdir()):
             self.path.rmdir()
 
     def newest(self) -> Path | None:
         """Return the newest complete snapshot."""
-        found = sorted(path for path in self.path.glob("update-*") if path.is_dir())
-        return found[-1] if found else None
+        return self._last("update-*")
 
     def best(self) -> Path | None:
         """Return the newest weights of a best epoch."""
-        found = sorted(path for path in self.path.glob("best-*") if path.is_dir())
-        return found[-1] if found else None
+        return self._last("best-*")
 
     def save_best(self, update: int, model: nn.Module) -> Path:
         """Write the weights after `update` as those of the best epoch; older ones go with the next snapshot."""
@@ -112,11 +109,17 @@ class RunFolder:
                 write(str(fresh / name))
 
         written = self._put(f"update-{update:08d}", fill, state)
-        best = self.best()
-        for path in [*self.path.glob("update-*"), *self.path.glob("best-*"), *self.path.glob(".fresh-*")]:
-            if path not in (written, best):
-                shutil.rmtree(path, ignore_errors=True)
+        self._remove_all_but(written, self.best())
         return written
+
+    def _last(self, pattern: str) -> Path | None:
+        return max((path for path in self.path.glob(pattern) if path.is_dir()), default=None)
+
+    def _remove_all_but(self, *kept: Path | None) -> None:
+        for pattern in ("update-*", "best-*", ".fresh-*"):
+            for path in self.path.glob(pattern):
+                if path not in kept:
+                    shutil.rmtree(path, ignore_errors=True)
 
     def _put(self, name: str, fill: Callable[[Path], None], state: Any) -> Path:
         """Write a folder under another name and give it its own once it is complete and on the disk."""
@@ -153,17 +156,25 @@ class RunFolder:
         return settings
 
 
-def read_state(snapshot: Path) -> Any:
-    """Return the JSON part of a snapshot after checking every file of it against its digest."""
+def check(snapshot: Path) -> None:
+    """Compare every file of a snapshot with its digest."""
+    read_state(snapshot)
     name = _STATE
     try:
-        values = json.loads((snapshot / _STATE).read_text(encoding="utf-8"))
-        for name, digest in values["digests"].items():
+        digests = json.loads((snapshot / _STATE).read_text(encoding="utf-8"))["digests"]
+        for name, digest in digests.items():
             if _digest(snapshot / name) != digest:
                 raise ValueError("its content does not match its digest")
-        return values["state"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(snapshot, name, error) from error
+
+
+def read_state(snapshot: Path) -> Any:
+    """Return the JSON part of a snapshot."""
+    try:
+        return json.loads((snapshot / _STATE).read_text(encoding="utf-8"))["state"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(snapshot, _STATE, error) from error
 
 
 def read_model(snapshot: Path, name: str, model: nn.Module) -> None:
