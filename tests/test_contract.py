@@ -101,6 +101,22 @@ def test_rows_of_probabilities_are_finite_and_sum_to_one(defense):
     np.testing.assert_allclose(rows.sum(1), 1.0)
 
 
+def test_a_query_is_answered_like_a_prediction_and_blank_texts_too(defense):
+    np.testing.assert_allclose(defense.query(UNSEEN), defense.predict_proba(UNSEEN), atol=1e-6)
+    rows = defense.query(["", " ", UNSEEN[0]])
+    assert rows.shape == (3, 2)
+    np.testing.assert_allclose(rows.sum(1), 1.0)
+    assert defense.query([]).shape == (0, 2)
+
+
+def test_only_a_randomised_defense_answers_another_draw_differently(defense):
+    texts = [f"{text} {number}" for text in UNSEEN for number in range(8)]
+    draws = [defense.query(texts, draw) for draw in (0, 1, 1)]
+    np.testing.assert_array_equal(draws[1], draws[2])
+    if not defense.randomised:
+        np.testing.assert_array_equal(draws[0], draws[1])
+
+
 def test_answers_are_classes_one_a_text(defense):
     answers = defense.predict(UNSEEN)
     assert answers.shape == (len(UNSEEN),)

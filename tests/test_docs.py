@@ -14,8 +14,8 @@ from rsmi.data import TextDataset
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SMALL = {"--limit": "40", "--epochs": "1", "--num": "10"}
-"""What commands of the README are run with here instead of their own numbers."""
+SMALL = {"--limit": "40", "--epochs": "1", "--num": "4", "--attack": "pwws"}
+"""What commands of the pages are run with here instead of their own (TextFooler's vectors take a minute to build)."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -23,7 +23,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def rsmi_commands() -> list[list[str]]:
-    pages = (ROOT / "README.md", ROOT / "docs" / "training.md")
+    pages = (ROOT / "README.md", ROOT / "docs" / "training.md", ROOT / "docs" / "attacks.md")
     lines = [line for page in pages for block in blocks(page, "bash") for line in block.splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("rsmi ")]
 
@@ -53,10 +53,11 @@ def test_the_commands_of_the_readme_run_one_after_the_other(few_texts, monkeypat
         assert capsys.readouterr().out.strip(), words
 
 
-def test_the_python_code_of_the_readme_runs(few_texts):
+def test_the_python_code_of_the_pages_runs(few_texts):
     names: dict[str, object] = {}
-    for code in blocks(ROOT / "README.md", "python"):
-        exec(compile(code, "README.md", "exec"), names)
+    for page in (ROOT / "README.md", ROOT / "docs" / "attacks.md"):
+        for code in blocks(page, "python"):
+            exec(compile(code, page.name, "exec"), names)
 
 
 def test_the_page_of_commands_is_their_help():

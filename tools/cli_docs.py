@@ -1,12 +1,14 @@
 """Write docs/cli.md from the commands' own help (run by `make docs`; a test compares the two)."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from rsmi.app.cli import app
 
-COMMANDS = ("train", "predict", "evaluate", "doctor", "demo")
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
 
@@ -19,9 +21,18 @@ def markdown() -> str:
         "",
     ]
     parts += ["```text", help_of(), "```", ""]
-    for name in COMMANDS:
-        parts += [f"## rsmi {name}", "", "```text", help_of(name), "```", ""]
+    for words in commands(get_command(app)):
+        parts += [f"## rsmi {' '.join(words)}", "", "```text", help_of(*words), "```", ""]
     return "\n".join(parts)
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command that is no group of commands."""
+    if not hasattr(command, "commands"):
+        yield words
+    else:
+        for name, part in command.commands.items():
+            yield from commands(part, (*words, name))
 
 
 def help_of(*words: str) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
 from tqdm.auto import tqdm
 from transformers import TrainerCallback
 
-from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
+from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.errors import LabelError, NotFittedError
+from rsmi.estimator import SettingsEstimator
 from rsmi.method import checkpoint
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
@@ -35,7 +34,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _BAR_FROM = 100  # texts from which a progress bar is worth its lines
 
 
-class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RsmiClassifier(SettingsEstimator):
     """A text classifier that holds up under attack: noise in its layers, masks on its most salient tokens, a vote.
 
     Follows scikit-learn's conventions: settings in the constructor, `fit` starts afresh from `base`, nested settings
@@ -148,6 +147,21 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = [outcome.decision.probabilities for _, _, outcome in self._outcomes(as_texts(texts))]
         return np.stack(rows) if rows else np.empty((0, len(self.classes_)))
 
+    def query(self, texts: Sequence[TextInput], draw: int = 0) -> Array:
+        """Return `predict_proba` as an attacker gets it: blank texts are answered, too.
+
+        Args:
+            texts: Texts or pairs, taken as they are.
+            draw: With a seed, another number gives other, independent noise; without one every call does.
+        """
+        self._require_fitted()
+        return self.engine(draw).probabilities(list(texts))
+
+    def engine(self, draw: int = 0) -> Engine:
+        """Return the loaded model with the settings in force, for what needs more than answers: white-box attacks."""
+        self._require_fitted()
+        return self._engine(self._loaded, draw)
+
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
         """Return each decision with its votes, salient tokens and masks."""
         return list(self.explain_iter(as_texts(texts)))
@@ -194,6 +208,11 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.config or saved or RsmiConfig()
 
     @property
+    def fingerprint(self) -> str:
+        """A number that follows the weights and the classes, for the record of a run."""
+        return checkpoint.fingerprint(self.engine().loaded.encoder, self._class_tuple())
+
+    @property
     def randomised(self) -> bool:
         """Whether the answer depends on random draws, be they fixed by a seed or not."""
         config = self.config_
@@ -205,35 +224,8 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether a prediction takes a gradient."""
         return self.config_.masking == "gradient"
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments and, if `deep`, each setting as `config__...` or `train_config__...`."""
-        params: dict[str, Any] = super().get_params(deep=False)
-        if deep:
-            for name, value in (("config", self.config_), ("train_config", self.train_config or TrainConfig())):
-                params |= {f"{name}__{field.name}": getattr(value, field.name) for field in fields(value)}
-        return params
-
-    def set_params(self, **params: Any) -> RsmiClassifier:
-        """Set arguments of the constructor; `config__noise_std=0.3` changes one setting."""
-        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        if "base" in params:
-            self.__dict__.pop("_saved_config", None)
-        nested = by_owner(params, ("config", "train_config"))  # all at once: some fields only fit together
-        if nested["config"]:
-            self.config = updated(self.config_, **nested["config"])
-        if nested["train_config"]:
-            self.train_config = updated(self.train_config or TrainConfig(), **nested["train_config"])
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_loaded") and hasattr(self, "classes_")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
 
     def _outcomes(
         self, texts: Iterable[TextInput], total: int | None = None
@@ -245,8 +237,9 @@ class RsmiClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         outcomes = self._engine(self._loaded).outcomes(texts)
         yield from tqdm(outcomes, "classify", total, unit="text", disable=not shown, dynamic_ncols=True)
 
-    def _engine(self, loaded: Pretrained) -> Engine:
+    def _engine(self, loaded: Pretrained, draw: int = 0) -> Engine:
         seed = None if self.seed is None else as_count(self.seed, "seed", 0)
+        seed = derive(seed, "draw", draw) if seed is not None and draw else seed
         budget = as_count(self.token_budget, "token_budget", 1)
         return Engine(loaded, self.config_, seed, budget, self._table(), self._lock)
 

@@ -1,4 +1,4 @@
-"""The `Defense` protocol: all that attacks, evaluation and reports may ask of a classifier."""
+"""The `Target` and `Defense` protocols: all that attacks, evaluation and reports may ask of a classifier."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rsmi.records import Label, TextInput
 
 
 @runtime_checkable
-class Defense(Protocol):
-    """A text classifier that can be trained, saved and attacked."""
+class Target(Protocol):
+    """What can be attacked: anything that answers texts with probabilities."""
 
     @property
     def classes_(self) -> np.ndarray[Any, Any]:
-        """The classes, in the order of the columns of `predict_proba`."""
+        """The classes, in the order of the columns of `query`."""
         ...
 
     @property
@@ -29,6 +29,19 @@ class Defense(Protocol):
     def uses_gradients(self) -> bool:
         """Whether a prediction takes a gradient; gradient-free attacks may then look weaker than they are."""
         ...
+
+    def query(self, texts: Sequence[TextInput], draw: int = 0) -> np.ndarray[Any, Any]:
+        """Return probabilities of shape (texts, classes), as an attacker asks for them.
+
+        Unlike `predict_proba` it answers blank texts too, since attacks delete words. Another `draw` gives answers
+        under other, independent noise; the same draw of a target with a seed gives the same answer.
+        """
+        ...
+
+
+@runtime_checkable
+class Defense(Target, Protocol):
+    """A text classifier that can be trained, saved and attacked."""
 
     def fit(self, texts: Sequence[TextInput], labels: Sequence[Label]) -> Defense:
         """Train on labelled texts and return itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 TextInput: TypeAlias = str | tuple[str, str]
 """A text, or a pair of texts (question and sentence, premise and hypothesis)."""
@@ -96,3 +96,52 @@ class Accuracy:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return {**asdict(self), "value": self.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackRecord:
+    """What an attack did to one text."""
+
+    attack: str
+    """Name of the attack."""
+    original: TextInput
+    """The text as it was."""
+    adversarial: TextInput
+    """The text that came nearest to fooling the target; the original where nothing came nearer."""
+    label: Label
+    """The true class."""
+    outcome: Literal["skipped", "failed", "succeeded"]
+    """Skipped: the original is classified wrong already. The target's own answer decides, not the attack."""
+    label_before: Label
+    """What the target says about the original."""
+    label_after: Label
+    """What it says about the adversarial text."""
+    gold_before: float
+    """Probability of the true class for the original."""
+    gold_after: float
+    """Probability of the true class for the adversarial text."""
+    queries: int
+    """Texts the target was asked about, the original included, repetitions too."""
+    budget_hit: bool
+    """The attack failed because its queries ran out."""
+    num_words: int
+    """Words of the original."""
+    words_changed: int
+    """Words of the original that were replaced, deleted or inserted."""
+    fresh_draws: int
+    """How often a success against a randomised target was asked about again, each time under another draw."""
+    fresh_flips: int
+    """How often the answer was wrong then, too."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> AttackRecord:
+        """Read what `to_dict` wrote."""
+        pairs = {
+            name: tuple(values[name]) if isinstance(values[name], list) else values[name]
+            for name in ("original", "adversarial")
+        }
+        return cls(**{**values, **pairs})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
@@ -11,48 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from rsmi import RsmiClassifier, RsmiConfig, __version__
-from rsmi.app.cli import app, main
-from toy import CONFIG, LABELS, TEXTS
+from rsmi.app.cli import app
+from toy import CONFIG, TEXTS
 
 UNSEEN = ["a fine film", "dull and cold"]
-
-
-@pytest.fixture
-def run(monkeypatch, capfd):
-    """(*words) -> exit code, stdout, stderr of `rsmi words`."""
-
-    def rsmi(*words):
-        monkeypatch.setattr(sys, "argv", ["rsmi", *map(str, words)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capfd.readouterr()
-        return stopped.value.code or 0, out, err
-
-    return rsmi
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    path = tmp_path_factory.mktemp("data") / "reviews.csv"
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["text", "label"])
-        rows.writerows(zip(TEXTS, LABELS, strict=True))
-    return path
-
-
-@pytest.fixture(scope="module")
-def base(tiny_folder):
-    return tiny_folder("bert", num_layers=2, dropout=0.0)
-
-
-@pytest.fixture(scope="module")
-def model(base, tmp_path_factory):
-    """A folder with a classifier, not trained by the command."""
-    folder = tmp_path_factory.mktemp("model") / "model"
-    RsmiClassifier.from_pretrained(base, CONFIG, classes=["neg", "pos"]).save_pretrained(folder)
-    return folder
 
 
 def _one_line(err):

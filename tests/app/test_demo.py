@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,8 @@ from rsmi.app.demo_report import report_markdown, show
 from rsmi.data import load_data
 from rsmi.data.embedded import reviews_installed
 from rsmi.evaluation.accuracy import count_correct
+from rsmi.evaluation.robustness import Robustness
+from rsmi.records import AttackRecord
 
 SENTENCES = [json.loads(line) for line in _sentences().splitlines()]
 
@@ -30,6 +33,26 @@ def test_the_sentences_come_from_the_test_split_with_their_labels(monkeypatch):
     test = load_data("mr", "test")
     gold = dict(zip(test.texts, test.labels, strict=True))
     assert {sentence["text"]: sentence["label"] for sentence in SENTENCES}.items() <= gold.items()
+
+
+FAILED = AttackRecord(
+    attack="textfooler",
+    original="a fine film",
+    adversarial="a good film",
+    label="pos",
+    outcome="failed",
+    label_before="pos",
+    label_after="pos",
+    gold_before=0.9,
+    gold_after=0.8,
+    queries=10,
+    budget_hit=False,
+    num_words=3,
+    words_changed=1,
+    fresh_draws=0,
+    fresh_flips=0,
+)
+ATTACKED = [FAILED, replace(FAILED, outcome="succeeded", adversarial="a decent film", label_after="neg")]
 
 
 def _results():
@@ -58,6 +81,9 @@ def _results():
         "source": "a file",
         "versions": {"python": "3.11", "torch": "2.13.0"},
         "models": models,
+        "n_attacked": 2,
+        "attacks": dict.fromkeys(models, Robustness.of(ATTACKED).to_dict()),
+        "resources": {"vectors": "toy vectors"},
     }
     return summary, records
 
@@ -71,14 +97,19 @@ def test_the_report_states_n_seed_intervals_and_what_it_does_not_show():
     assert "fine-tuned: pos -> neg (5 copies) **flipped**" in page
     assert "RSMI: pos -> pos (5 copies)\n" in page
     assert page.count("- (pos) a fine film") == 1
+    assert "2 of them attacked by TextFooler" in page
+    assert "| fine-tuned | 100.0 [34.2, 100.0] | 50.0 [9.5, 90.5] | 10.0 | not randomised |" in page
+    assert "vectors: toy vectors" in page
 
 
 def test_the_terminal_shows_both_answers_and_the_table(capsys):
-    show(*_results())
+    show(*_results(), [("RSMI", record) for record in ATTACKED])
     shown = capsys.readouterr().out
     assert "a f1ne film" in shown
     assert "fine-tuned: neg" in shown
     assert "RSMI: pos" in shown
+    assert "TextFooler against RSMI, 10 queries:" in shown
+    assert "a fine decent film" in shown  # the word replaced, struck out, before the new one
 
 
 def test_a_file_is_written_in_one_step(tmp_path):

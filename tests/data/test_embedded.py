@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsmi.data import embedded_dataset, embedded_status, encoder_folder
-from rsmi.data.embedded import _cached_sha256
+from rsmi.data.packages import _cached_sha256
 from rsmi.errors import CheckpointError, DataError, MissingResourceError
 
 

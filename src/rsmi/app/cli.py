@@ -6,10 +6,13 @@ import sys
 
 import typer
 
+from rsmi.app.attack import attack
+from rsmi.app.augment import augment
 from rsmi.app.demo import demo
 from rsmi.app.doctor import doctor
 from rsmi.app.evaluate import evaluate
 from rsmi.app.predict import predict
+from rsmi.app.resources import resources
 from rsmi.app.train import train
 
 app = typer.Typer(
@@ -20,8 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, predict, evaluate, doctor, demo):
+for command in (train, predict, evaluate, attack, augment, doctor, demo):
     app.command()(command)
+app.add_typer(resources, name="resources")
 
 
 @app.callback(invoke_without_command=True)

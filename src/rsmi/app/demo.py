@@ -1,4 +1,4 @@
-"""`rsmi demo`: train an undefended and an RSMI classifier on the embedded default and show both side by side."""
+"""`rsmi demo`: train an undefended and an RSMI classifier on the embedded default, attack both and compare them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from rsmi.attacks.base import Attack
     from rsmi.classifier import RsmiClassifier
     from rsmi.data import TextDataset
-    from rsmi.records import Accuracy
+    from rsmi.records import Accuracy, AttackRecord
 
 SEED = 0
 _TRAIN, _DEV, _TEST = 1500, 300, 200
+_ATTACKED = 25
 _MASKS = 1  # of a sentence of some twenty words; the paper's two to four are for longer texts
 _TRAINING = {"epochs": 3, "learning_rate": 1e-4, "batch_size": 16, "group_by_length": True}  # chosen on the dev split
 _NAMES = {"finetune": "fine-tuned", "rsmi": "RSMI"}
@@ -27,7 +29,7 @@ def demo(
         float, typer.Option("--scale", min=0.01, max=1.0, help="Share of the texts to use; below 1 for a quick look.")
     ] = 1.0,
 ) -> None:
-    """Train a plain and an RSMI classifier on movie reviews and compare them; minutes on a laptop."""
+    """Train a plain and an RSMI classifier on movie reviews, attack both and compare them; minutes on a laptop."""
     from rsmi.app.demo_report import report_markdown, show
     from rsmi.app.doctor import versions
     from rsmi.data import load_data
@@ -37,25 +39,34 @@ def demo(
     sentences = [json.loads(line) for line in _sentences().splitlines()]
     out.mkdir(parents=True, exist_ok=True)
     plain, rsmi = (_trained(method, out / method, sets["train"], sets["dev"]) for method in _NAMES)
-    results = {
-        "fine-tuned": _compare("fine-tuned", plain, sets["test"], sentences),
-        "RSMI": _compare("RSMI", rsmi, sets["test"], sentences),
-    }
-    rsmi.config = rsmi.config_.as_variant("no-mask")  # the same weights asked without masks: what masking costs
-    results["RSMI, no masks"] = _compare("RSMI, no masks", rsmi, sets["test"], sentences)
+    attack = _textfooler()
+    results = {}
+    for name, classifier, variant in (
+        ("fine-tuned", plain, "plain"),
+        ("RSMI", rsmi, "rsmi"),
+        ("RSMI, no masks", rsmi, "no-mask"),  # the same weights asked without masks: what masking costs
+    ):
+        classifier.config = classifier.config_.as_variant(variant)
+        results[name] = _compare(name, classifier, sets["test"], sentences)
+        results[name] |= _attacked(
+            name, classifier, attack, sets["test"].head(_ATTACKED), out / f"textfooler-{variant}.jsonl"
+        )
     summary = {
         "n_train": len(sets["train"]),
         "n_test": len(sets["test"]),
         "n_pairs": len(sentences),
+        "n_attacked": min(_ATTACKED, len(sets["test"])),
         "seed": SEED,
         "source": sets["test"].source,
         "models": {name: result["accuracy"] for name, result in results.items()},
+        "attacks": {name: result["attack"] for name, result in results.items()},
+        "resources": dict(attack.resources),
         "versions": versions(),
     }
     records = [record for result in results.values() for record in result["records"]]
     _write(out / "records.jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
     _write(out / "report.md", report_markdown(summary, records))
-    show(summary, records)
+    show(summary, records, [record for result in results.values() for record in result["attacked"]])
     typer.echo(f"models, records.jsonl and report.md are in {out}")
 
 
@@ -106,6 +117,50 @@ def _compare(
         for label, before, after in zip(labels, clean, changed, strict=True)
     ]
     return {"accuracy": {name: value.to_dict() for name, value in accuracy.items()}, "records": records}
+
+
+def _textfooler() -> Attack:
+    """Return the attack; the word vectors it needs are built the first time."""
+    from rsmi.attacks.textfooler import TextFooler
+    from rsmi.errors import MissingResourceError
+    from rsmi.resources.vector_build import build_vectors
+    from rsmi.resources.vectors import WordVectors
+
+    try:
+        vectors = WordVectors.open()
+    except MissingResourceError:
+        typer.echo("building counter-fitted word vectors for TextFooler (once)", err=True)
+        vectors = build_vectors(progress=True)
+    return TextFooler(vectors=vectors)
+
+
+def _attacked(
+    name: str, classifier: RsmiClassifier, attack: Attack, sample: TextDataset, records_file: Path
+) -> dict[str, Any]:
+    """Attack a model, or go on with what an earlier run of the same demo left."""
+    from rsmi.app.attack import describe_model
+    from rsmi.app.live import AttackView
+    from rsmi.errors import DataError
+    from rsmi.evaluation.attacking import attack_to_file
+    from rsmi.evaluation.robustness import Robustness
+
+    typer.echo(f"attacking {name} with TextFooler on {len(sample)} test sentences", err=True)
+    about = describe_model(name, classifier)
+
+    def run() -> list[AttackRecord]:
+        with AttackView(len(sample)) as view:
+            records = []
+            for record in attack_to_file(classifier, attack, sample, records_file, seed=SEED, about=about):
+                view.show(record)
+                records.append(record)
+        return records
+
+    try:
+        records = run()
+    except DataError:  # left by a demo of other settings
+        records_file.unlink()
+        records = run()
+    return {"attack": Robustness.of(records).to_dict(), "attacked": [(name, record) for record in records]}
 
 
 def _sentences() -> str:

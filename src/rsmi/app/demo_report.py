@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from rsmi.app.live import changes
+from rsmi.records import AttackRecord
 
 _COLUMNS = (
     ("test", "test sentences (n = {n_test})"),
     ("clean", "{n_pairs} of the test split"),
     ("perturbed", "the same, perturbed by hand"),
 )
+_ATTACK = "{n_attacked} of them attacked by TextFooler"
 _CAVEAT = (
-    "A demonstration, not an evaluation: {n_pairs} sentences perturbed by hand, without looking at any model, are too "
-    "few to rank the two, and no attacker adapted to either. Intervals are 95 % Wilson; seed {seed}."
+    "A demonstration, not an evaluation: {n_pairs} sentences perturbed by hand, without looking at any model, and "
+    "{n_attacked} attacked ones are too few to rank models, and the attack does not adapt to the noise and masks of "
+    "RSMI. Intervals are 95 % Wilson; seed {seed}."
 )
 
 
-def show(summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
-    """Print a few perturbed sentences with both answers, then the table."""
+def show(summary: dict[str, Any], records: list[dict[str, Any]], attacked: Sequence[tuple[str, AttackRecord]]) -> None:
+    """Print a few perturbed and a few attacked sentences with the answers, then the table."""
     console = Console(highlight=False)
     console.print()
     for group in _by_sentence(records)[:6]:
@@ -27,19 +33,27 @@ def show(summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
         console.print(f"[dim]original [/dim] {first['original']['text']}  [dim]({first['gold']})[/dim]", soft_wrap=True)
         console.print(f"[dim]perturbed[/dim] {first['perturbed']['text']}", soft_wrap=True)
         console.print("          " + "   ".join(_answer(record) for record in group) + "\n", soft_wrap=True)
+    for name in summary["models"]:
+        fooled = [record for own, record in attacked if own == name and record.outcome == "succeeded"]
+        for record in fooled[:2]:
+            console.print(f"[dim]TextFooler against {name}, {record.queries} queries:[/dim]")
+            console.print(changes(record), soft_wrap=True)
+    console.print()
     table = Table(title="right answers in %, with 95 % intervals")
     table.add_column("model")
     for _, title in _COLUMNS:
         table.add_column(title.format(**summary), justify="right")
+    table.add_column(_ATTACK.format(**summary), justify="right")
     for name, accuracy in summary["models"].items():
-        table.add_row(name, *(_cell(accuracy[key]) for key, _ in _COLUMNS))
+        attack = summary["attacks"][name]
+        table.add_row(name, *(_cell(accuracy[key]) for key, _ in _COLUMNS), _cell(attack["robust_accuracy"]))
     console.print(table)
     console.print(_CAVEAT.format(**summary), style="dim")
 
 
 def report_markdown(summary: dict[str, Any], records: list[dict[str, Any]]) -> str:
     """Return the demo's result as a Markdown page."""
-    titles = [title.format(**summary) for _, title in _COLUMNS]
+    titles = [title.format(**summary) for _, title in _COLUMNS] + [_ATTACK.format(**summary)]
     lines = [
         "# rsmi demo",
         "",
@@ -51,7 +65,21 @@ def report_markdown(summary: dict[str, Any], records: list[dict[str, Any]]) -> s
         "|---" * (len(titles) + 1) + "|",
     ]
     for name, accuracy in summary["models"].items():
-        lines.append(f"| {name} | " + " | ".join(_cell(accuracy[key]) for key, _ in _COLUMNS) + " |")
+        cells = [accuracy[key] for key, _ in _COLUMNS] + [summary["attacks"][name]["robust_accuracy"]]
+        lines.append(f"| {name} | " + " | ".join(_cell(cell) for cell in cells) + " |")
+    lines += [
+        "",
+        "The attack:",
+        "",
+        "| model | right before | attack success | mean queries | asked again, still wrong |",
+    ]
+    lines.append("|---|---|---|---|---|")
+    for name, attack in summary["attacks"].items():
+        again = _cell(attack["fresh_flips"]) if attack["fresh_flips"]["total"] else "not randomised"
+        cells = [_cell(attack["accuracy"]), _cell(attack["attack_success"]), f"{attack['queries']:.1f}", again]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    used = "; ".join(f"{what}: {which}" for what, which in summary["resources"].items())
+    lines += ["", f"Resources of the attack: {used}."]
     versions = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
     lines += ["", _CAVEAT.format(**summary), "", f"Versions: {versions}.", "", "## The sentences", ""]
     for group in _by_sentence(records):
@@ -81,4 +109,6 @@ def _answer(record: dict[str, Any]) -> str:
 
 
 def _cell(accuracy: dict[str, Any]) -> str:
+    if accuracy["value"] is None:
+        return "-"
     return f"{100 * accuracy['value']:.1f} [{100 * accuracy['low']:.1f}, {100 * accuracy['high']:.1f}]"

@@ -13,7 +13,7 @@ import typer
 from rsmi.app.options import Json
 
 _PACKAGES = ("rsmi", "torch", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "scikit-learn")
-_EXTRAS = {"attacks": "nltk", "serve": "fastapi", "cluster": "ray", "report": "matplotlib"}
+_EXTRAS = {"lora": "peft", "textattack": "textattack", "serve": "fastapi", "cluster": "ray", "report": "matplotlib"}
 
 
 def doctor(as_json: Json = False) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -22,3 +23,16 @@ Variant = Annotated[
     str | None,
     typer.Option("--variant", help="Variant of the method: rsmi, no-mask, no-two-step, rm, gm, safer or plain."),
 ]
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Split NAME=VALUE; a value that is no JSON is a word."""
+    from rsmi.errors import ConfigError
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set: expected NAME=VALUE, such as precision=bf16; got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

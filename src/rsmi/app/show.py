@@ -60,9 +60,14 @@ def coloured(content: str, part: int, prediction: Prediction) -> Text:
     return text
 
 
+def printable(text: str) -> str:
+    """Return a text that cannot move the cursor, recolour the screen or turn the line around; as long as it was."""
+    return text.translate(_UNPRINTABLE)
+
+
 def _parts(prediction: Prediction) -> tuple[str, ...]:
     parts = (prediction.text,) if isinstance(prediction.text, str) else prediction.text
-    return tuple(part.translate(_UNPRINTABLE) for part in parts)
+    return tuple(printable(part) for part in parts)
 
 
 def _masks(prediction: Prediction) -> Text:
@@ -80,7 +85,7 @@ def _masks(prediction: Prediction) -> Text:
 
 
 def _names(prediction: Prediction, positions: tuple[int, ...]) -> str:
-    return ", ".join(prediction.tokens[i].text.translate(_UNPRINTABLE) for i in positions)
+    return ", ".join(printable(prediction.tokens[i].text) for i in positions)
 
 
 def _votes(votes: dict[Label, int]) -> Text:

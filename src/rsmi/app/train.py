@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn
+from rsmi.app.advaug import generate_added
+from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, parse_setting
 
 if TYPE_CHECKING:
     from rsmi.presets import Preset
@@ -56,6 +57,12 @@ def train(
     added: Annotated[
         str | None, typer.Option("--added", help="For advaug: adversarial texts with their true labels; like DATA.")
     ] = None,
+    attack: Annotated[
+        str, typer.Option("--attack", help="For advaug without --added: the attack that makes the texts.")
+    ] = "textfooler",
+    attack_num: Annotated[
+        int, typer.Option("--attack-num", min=1, help="For advaug without --added: training texts attacked.")
+    ] = 1000,
     lora_rank: Annotated[
         int | None, typer.Option("--lora-rank", help="Train adapters of this rank instead of all weights.")
     ] = None,
@@ -102,7 +109,7 @@ def train(
         "lora_rank": lora_rank,
         "save_every": save_every,
     }
-    others = [_setting(item) for item in more_settings or ()]
+    others = [parse_setting(item) for item in more_settings or ()]
     settings |= {name: value for name, value in others if name in RsmiConfig.__dataclass_fields__}
     training |= {name: value for name, value in others if name not in RsmiConfig.__dataclass_fields__}
     config = updated(config, **_given(settings))
@@ -127,6 +134,8 @@ def train(
     if is_first():
         typer.echo(f"{len(parts[0])} training and {len(parts[1])} dev texts: {parts[0].source}", err=True)
     try:
+        if method == "advaug" and more is None:
+            more = generate_added(classifier, parts[0], parts[1], out, attack, attack_num)
         classifier.fit(
             parts[0].texts,
             parts[0].labels,
@@ -183,19 +192,6 @@ def _starting_point(method: str, preset: str | None) -> Preset:
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """Split NAME=VALUE; a value that is no JSON is a word."""
-    from rsmi.errors import ConfigError
-
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError(f"--set: expected NAME=VALUE, such as precision=bf16; got {text!r}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _layers(text: str) -> int | tuple[int, ...]:

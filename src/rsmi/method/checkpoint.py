@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from transformers import PreTrainedTokenizerBase
 
@@ -117,6 +119,16 @@ def read_settings(folder: str | Path) -> Settings:
             f"{path}: expected JSON with format, config and classes, got {type(error).__name__}: {error}; "
             "the file is damaged or was edited: save the model again"
         ) from error
+
+
+def fingerprint(encoder: Encoder, classes: tuple[Label, ...]) -> str:
+    """Hash weights and classes: equal fingerprints mean the same answers under the same settings."""
+    digest = hashlib.blake2b(repr(classes).encode(), digest_size=16)
+    for name, weights in sorted(encoder.model.state_dict().items()):
+        flat = weights.detach().cpu().contiguous().flatten()
+        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
+        digest.update(flat.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _swap(fresh: Path, target: Path) -> None:

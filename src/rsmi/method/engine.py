@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from threading import RLock
 
+import numpy as np
+
 from rsmi.config import RsmiConfig
 from rsmi.errors import ConfigError
+from rsmi.method.decision import Array
 from rsmi.method.encoder import noise_positions
 from rsmi.method.inference import Outcome, Redraw, infer
 from rsmi.method.inputs import check_each
@@ -71,15 +74,27 @@ class Engine:
 
     def outcomes(self, texts: Iterable[TextInput]) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
         """Decide about texts as they come, in constant memory."""
-        smoothed = self._smoothed()
         root, done = fresh_key(), 0
         for chunk in _chunks(texts):
-            keys = [self._key(text, root, done + i) for i, text in enumerate(chunk)]
-            with self.lock:
-                rows = self.encode(chunk)
-                outcomes = infer(smoothed, self.config, rows, keys, self._redraw(chunk))
+            rows, outcomes = self._decide(chunk, root, done)
             done += len(chunk)
             yield from zip(chunk, rows, outcomes, strict=True)
+
+    def probabilities(self, texts: Sequence[TextInput]) -> Array:
+        """Return probabilities, (texts, classes), of texts that are taken as they are, blank ones too."""
+        root = fresh_key()
+        rows = [
+            outcome.decision.probabilities
+            for start in range(0, len(texts), _CHUNK)
+            for outcome in self._decide(texts[start : start + _CHUNK], root, start)[1]
+        ]
+        return np.stack(rows) if rows else np.empty((0, int(self.loaded.encoder.model.config.num_labels)))
+
+    def _decide(self, texts: Sequence[TextInput], root: int, done: int) -> tuple[list[Encoded], list[Outcome]]:
+        keys = [self._key(text, root, done + place) for place, text in enumerate(texts)]
+        with self.lock:
+            rows = self.encode(texts)
+            return rows, infer(self._smoothed(), self.config, rows, keys, self._redraw(texts))
 
     def _key(self, text: TextInput, root: int, place: int) -> int:
         """With a seed the key follows the text, so that neither its neighbours nor its place in a call matter."""

@@ -1,0 +1,136 @@
+"""A target under attack: answers in batches, every query of an input counted once and kept within the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rsmi.attacks.steps import Steps, ask
+from rsmi.attacks.words import Words
+from rsmi.defense import Target
+from rsmi.errors import InputError, LabelError
+from rsmi.records import Label, TextInput
+
+Array: TypeAlias = np.ndarray[Any, Any]
+_TOLERANCE = 1e-3  # of the sum of a row: half-precision models are off by that much
+
+
+class Victim:
+    """A target as all inputs of a run share it."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._name = type(target).__name__
+        self.classes: tuple[Label, ...] = tuple(target.classes_.tolist())
+        self._numbers = {label: number for number, label in enumerate(self.classes)}
+
+    def class_number(self, label: Label, where: str) -> int:
+        """Return the column of a class."""
+        if label not in self._numbers:
+            raise LabelError(f"{where}: expected one of the classes {list(self.classes)}, got {label!r}")
+        return self._numbers[label]
+
+    def scores(self, texts: Sequence[TextInput]) -> Array:
+        """Return probabilities, (texts, classes) in float32, each distinct text asked about once."""
+        return self._asked(texts, 0)
+
+    def fresh_scores(self, items: Sequence[tuple[TextInput, int]]) -> Array:
+        """Return probabilities of texts under other draws than the one that was attacked."""
+        rows = np.empty((len(items), len(self.classes)), dtype=np.float32)
+        draws = [draw for _, draw in items]
+        for draw in dict.fromkeys(draws):
+            places = [place for place, other in enumerate(draws) if other == draw]
+            rows[places] = self._asked([items[place][0] for place in places], draw)
+        return rows
+
+    def _asked(self, texts: Sequence[TextInput], draw: int) -> Array:
+        distinct = list(dict.fromkeys(texts))
+        rows = np.asarray(self.target.query(distinct, draw))
+        if rows.shape != (len(distinct), len(self.classes)):
+            wanted = (len(distinct), len(self.classes))
+            raise InputError(f"expected scores of shape {wanted} from {self._name}.query, got {rows.shape}")
+        if not np.isfinite(rows).all() or (np.abs(rows.sum(1) - 1) > _TOLERANCE).any():
+            raise InputError(f"expected rows of probabilities from {self._name}.query; they do not add up to 1")
+        place = {text: number for number, text in enumerate(distinct)}
+        return rows.astype(np.float32)[[place[text] for text in texts]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What the victim said about texts; row by row."""
+
+    loss: Array
+    """(texts,): 1 - probability of the true class, which the attacker wants high (float32, as TextAttack compares)."""
+    wrong: Array
+    """(texts,): whether the answer is another class."""
+    winners: Array
+    """(texts,): the class answered, as a number."""
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    @classmethod
+    def of(cls, rows: Array, gold: int) -> Scores:
+        """Judge rows of probabilities by the true class."""
+        winners = rows.argmax(1)
+        return cls(np.float32(1) - rows[:, gold], winners != gold, winners)
+
+
+@dataclass
+class Game:
+    """One input under attack."""
+
+    victim: Victim
+    original: Words
+    gold: int
+    """Number of the true class."""
+    key: int
+    """For the attack's own random draws: a function of seed and input, not of what runs beside it."""
+    columns: tuple[str, ...] = ()
+    """Names of the two columns of a pair, where they are known."""
+    max_queries: int | None = None
+    queries: int = 0
+    start: Scores = field(init=False)
+    """What the victim said about the original."""
+    _answers: dict[TextInput, Array] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether the budget is used up."""
+        return self.max_queries is not None and self.queries >= self.max_queries
+
+    def ask(self, texts: Sequence[TextInput]) -> Steps[Scores]:
+        """Ask about texts, as many as the budget allows; a text asked about again is counted but not computed again."""
+        if self.max_queries is not None:
+            texts = texts[: max(0, self.max_queries - self.queries)]
+        self.queries += len(texts)
+        answers = self._answers
+        new = self._unanswered(texts)
+        rows = yield from ask(self.victim.scores, new)
+        answers.update(zip(new, rows, strict=True))
+        if not texts:
+            return Scores(np.empty(0, np.float32), np.empty(0, bool), np.empty(0, int))
+        return Scores.of(np.stack([answers[text] for text in texts]), self.gold)
+
+    def answers_now(self, texts: Sequence[TextInput]) -> Array:
+        """Return probabilities at once, uncounted: for a search not ours, which cannot wait and counts by itself."""
+        new = self._unanswered(texts)
+        if new:
+            self._answers.update(zip(new, self.victim.scores(new), strict=True))
+        return np.stack([self._answers[text] for text in texts])
+
+    def _unanswered(self, texts: Sequence[TextInput]) -> list[TextInput]:
+        return [text for text in dict.fromkeys(texts) if text not in self._answers]
+
+    def judge(self, text: TextInput) -> Steps[tuple[TextInput, Scores]]:
+        """Return a text with the answer to it.
+
+        One that was never asked about costs a query; where none is left, the original is judged instead.
+        """
+        if text not in self._answers:
+            text = self.original.text if self.over else text
+            yield from self.ask([text] if text not in self._answers else [])
+        return text, Scores.of(self._answers[text][None], self.gold)

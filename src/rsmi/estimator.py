@@ -1,0 +1,52 @@
+"""scikit-learn's conventions for a classifier whose settings are two frozen records."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
+
+S = TypeVar("S", bound="SettingsEstimator")
+
+
+class SettingsEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Nested settings as `config__noise_std`; a lock that copies of the classifier do not share."""
+
+    config: RsmiConfig | None
+    train_config: TrainConfig | None
+
+    @property
+    def config_(self) -> RsmiConfig:
+        """The settings in force."""
+        return self.config or RsmiConfig()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments and, if `deep`, each setting as `config__...` or `train_config__...`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name, value in (("config", self.config_), ("train_config", self.train_config or TrainConfig())):
+                params |= {f"{name}__{field.name}": getattr(value, field.name) for field in fields(value)}
+        return params
+
+    def set_params(self: S, **params: Any) -> S:
+        """Set arguments of the constructor; `config__noise_std=0.3` changes one setting."""
+        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
+        if "base" in params:
+            self.__dict__.pop("_saved_config", None)
+        nested = by_owner(params, ("config", "train_config"))  # all at once: some fields only fit together
+        if nested["config"]:
+            self.config = updated(self.config_, **nested["config"])
+        if nested["train_config"]:
+            self.train_config = updated(self.train_config or TrainConfig(), **nested["train_config"])
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()

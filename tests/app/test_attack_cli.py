@@ -1,0 +1,128 @@
+"""`rsmi attack`, `augment` and the generation of `train --method advaug`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from rsmi import RsmiClassifier, RsmiConfig, load_data
+from rsmi.app.live import AttackView, changes
+from rsmi.evaluation.attacking import read_run
+from rsmi.evaluation.robustness import Robustness
+from toy import LABELS, TEXTS, TRAIN
+
+SMALL = ("--attack", "deepwordbug", "--num", 12)
+
+
+@pytest.fixture(scope="module")
+def victim(base, tmp_path_factory):
+    """An accurate plain classifier of the toy task."""
+    folder = tmp_path_factory.mktemp("victim") / "model"
+    classifier = RsmiClassifier(base, RsmiConfig.variant("plain", max_length=32), seed=0)
+    classifier.fit(TEXTS, LABELS, replace(TRAIN, method="finetune", epochs=6)).save_pretrained(folder)
+    return folder
+
+
+def test_an_attack_writes_records_and_prints_the_numbers_of_the_paper(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    code, stdout, stderr = run("attack", victim, table, *SMALL, "--out", out, "--json")
+    assert code == 0, stderr
+    printed = json.loads(stdout)
+    about, records = read_run(out)
+    assert len(records) == 12
+    assert printed["robust_accuracy"] == Robustness.of(list(records.values())).to_dict()["robust_accuracy"]
+    assert about["attack"]["name"] == "deepwordbug"
+    assert about["model"]["fingerprint"] == RsmiClassifier.from_pretrained(victim).fingerprint
+    assert about["versions"]["torch"]
+    assert "12/12 texts" in stderr
+    succeeded = [record for record in records.values() if record.outcome == "succeeded"]
+    assert succeeded  # a typing error makes a known word unknown to this model
+
+
+def test_the_text_output_names_the_intervals_and_the_file(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    code, stdout, _ = run("attack", victim, table, *SMALL, "--out", out, "--max-queries", 3)
+    assert code == 0
+    assert "accuracy under attack" in stdout
+    assert "ran out of queries" in stdout
+    assert str(out) in stdout
+
+
+def test_resuming_goes_on_and_without_it_nothing_is_overwritten(run, victim, table, tmp_path):
+    out, whole = tmp_path / "run.jsonl", tmp_path / "whole.jsonl"
+    assert run("attack", victim, table, *SMALL, "--out", whole)[0] == 0
+    out.write_text("".join(whole.read_text().splitlines(keepends=True)[:4]))
+    code, _, stderr = run("attack", victim, table, *SMALL, "--out", out)
+    assert code == 1
+    assert "--resume" in stderr
+    assert run("attack", victim, table, *SMALL, "--out", out, "--resume", "--together", 3)[0] == 0
+    (about, records), (same, expected) = read_run(out), read_run(whole)
+    assert about == same
+    # the last bits of a score depend on the shape of the batch it was computed in
+    scores = {"gold_before": 0.0, "gold_after": 0.0}
+    assert {place: replace(record, **scores) for place, record in records.items()} == {
+        place: replace(record, **scores) for place, record in expected.items()
+    }
+    for place, record in records.items():
+        assert record.gold_after == pytest.approx(expected[place].gold_after, abs=1e-5)
+
+
+def test_unknown_attacks_and_settings_are_named(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    code, _, stderr = run("attack", victim, table, "--attack", "magic", "--out", out)
+    assert code == 1
+    assert "expected one of bae" in stderr
+    code, _, stderr = run("attack", victim, table, *SMALL, "--set", "max_typos=3", "--out", out)
+    assert code == 1
+    assert "max_typos" in stderr
+    assert not out.exists()
+
+
+def test_augment_keeps_what_fooled_the_model_with_its_true_label(run, victim, table, tmp_path):
+    out = tmp_path / "added.jsonl"
+    code, stdout, stderr = run("augment", table, "--model", victim, "--split", "all", *SMALL, "--out", out, "--json")
+    assert code == 0, stderr
+    counts = json.loads(stdout)
+    added = load_data(str(out), "all")
+    assert len(added) == counts["added"] > 0
+    predicted = RsmiClassifier.from_pretrained(victim, seed=0).predict(added.texts)
+    assert all(label != answer for label, answer in zip(added.labels, predicted, strict=True))
+
+
+def test_advaug_makes_its_texts_itself(run, base, table, tmp_path):
+    out = tmp_path / "model"
+    words = ("--base", base, "--method", "advaug", "--epochs", 6, "--learning-rate", 1e-3, "--batch-size", 8)
+    words = (*words, "--attack", "deepwordbug", "--attack-num", 16, "--max-length", 32, "--json")
+    code, stdout, stderr = run("train", table, "--out", out, *words)
+    assert code == 0, stderr
+    report = json.loads(stdout)
+    added = load_data(str(tmp_path / "model.added.jsonl"), "all")
+    assert report["num_added_texts"] == len(added) > 0
+    assert "advaug 2/3: deepwordbug on 16 training texts" in stderr
+    assert RsmiClassifier.from_pretrained(tmp_path / "model.victim").config_ == RsmiConfig.variant(
+        "plain", max_length=32
+    )
+    code, _, stderr = run("train", table, "--out", out, *words, "--set", "weight_decay=0.1")
+    assert code == 1
+    assert "expected a victim trained with these settings" in stderr
+
+
+def test_the_live_view_shows_counts_speed_and_the_changed_words(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    run("attack", victim, table, *SMALL, "--out", out)
+    records = list(read_run(out)[1].values())
+    console = Console(force_terminal=True, width=100, record=True)
+    with AttackView(len(records), console) as view:
+        for record in records:
+            view.show(record)
+    shown = console.export_text()
+    assert "12/12" in shown
+    assert "queries/s" in shown
+    fooled = next(record for record in records if record.outcome == "succeeded")
+    line = changes(fooled)
+    struck = [line.plain[span.start : span.end] for span in line.spans if "strike" in str(span.style)]
+    assert len(struck) == fooled.words_changed
+    assert all(word in fooled.original for word in struck)
