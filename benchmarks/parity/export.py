@@ -1,8 +1,4 @@
-"""Write a resource of rsmi as a file that TextAttack's side reads, too.
-
-    python benchmarks/parity/export.py vectors FILE.npz
-    python benchmarks/parity/export.py masked-lm FOLDER
-"""
+"""Write a resource of rsmi for TextAttack's side: `export.py vectors FILE.npz` or `export.py masked-lm FOLDER`."""
 
 import argparse
 from pathlib import Path

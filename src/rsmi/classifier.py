@@ -51,7 +51,8 @@ class RsmiClassifier(SettingsEstimator):
             on every call, so that an attacker cannot foresee it.
         device: A torch device; by default a GPU if there is one.
         dtype: Type of the weights: "float32", "bfloat16" or "float16".
-        token_budget: Tokens of one forward pass; lower it if memory runs out.
+        token_budget: Tokens of one forward pass; lower it if memory runs out. By default 2048 on a CPU, whose caches
+            hold no more, and 8192 on a GPU.
         progress: Show a progress bar on stderr; by default for 100 texts or more, on a terminal.
     """
 
@@ -68,7 +69,7 @@ class RsmiClassifier(SettingsEstimator):
         seed: int | None = None,
         device: str | torch.device | None = None,
         dtype: str = "float32",
-        token_budget: int = 8192,
+        token_budget: int | None = None,
         progress: bool | None = None,
     ) -> None:
         self.base = base
@@ -240,7 +241,9 @@ class RsmiClassifier(SettingsEstimator):
     def _engine(self, loaded: Pretrained, draw: int = 0) -> Engine:
         seed = None if self.seed is None else as_count(self.seed, "seed", 0)
         seed = derive(seed, "draw", draw) if seed is not None and draw else seed
-        budget = as_count(self.token_budget, "token_budget", 1)
+        budget = (
+            loaded.encoder.token_budget if self.token_budget is None else as_count(self.token_budget, "token_budget", 1)
+        )
         return Engine(loaded, self.config_, seed, budget, self._table(), self._lock)
 
     def _table(self) -> SynonymTable | None:

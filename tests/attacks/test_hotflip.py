@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import pickle
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from keyword_model import TABLE, keyword_classifier, keyword_texts
 from keywords import KeywordTarget, TableAttack
 from linear_view import SWAPS, LinearView, essence
 from rsmi import RsmiClassifier
+from rsmi.attacks import guided
 from rsmi.attacks.hotflip import HotFlip, first_order
 from rsmi.attacks.whitebox import GradientView
 from rsmi.attacks.words import Words, split_words
@@ -216,3 +218,17 @@ def test_settings_say_what_a_result_depends_on_and_bad_ones_are_refused():
             HotFlip(rules=rules, **{name: 0})
     with pytest.raises(ConfigError, match="loss: expected cross-entropy or margin, got 'hinge'"):
         HotFlip(rules=rules, loss="hinge")
+
+
+def test_two_runs_side_by_side_see_their_own_models_which_go_when_they_end():
+    texts, labels = keyword_texts(2, seed=1)
+    attack = HotFlip(rules=TableAttack(TABLE))
+    alone = [dict(attack.run(keyword_classifier(variant), texts, labels)) for variant in ("plain", "gm")]
+    runs = [attack.run(keyword_classifier(variant), texts, labels) for variant in ("plain", "gm")]  # both begun first
+    for run, expected in zip(runs, alone, strict=True):
+        assert {place: essence(record) for place, record in run} == {
+            place: essence(record) for place, record in expected.items()
+        }
+    del run, runs
+    gc.collect()
+    assert len(guided._VIEWS) == 0

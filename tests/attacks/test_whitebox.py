@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from copy import deepcopy
 from dataclasses import replace
@@ -294,17 +293,3 @@ def test_a_model_that_overflows_is_named_not_ranked():
         model.classifier.weight.fill_(torch.inf)
     with pytest.raises(UnsupportedModelError, match="not finite"):
         view("bert", config_of(), model=model).slopes([Question(TEXT, 1, keys(1))])
-
-
-def test_a_view_lives_as_long_as_its_run():
-    from rsmi.attacks import guided
-
-    class Given(KeywordTarget):
-        def engine(self, draw=0):
-            return made
-
-    made = engine("bert", config_of("plain"))
-    for _ in HotFlip(rules=TableAttack({"good": ["bad"]})).run(Given({"good": 5.0}), ["a good film"], ["pos"]):
-        pass
-    gc.collect()
-    assert len(guided._VIEWS) == 0

@@ -48,7 +48,7 @@ def attack(
     label_column: LabelColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
-    token_budget: TokenBudget = 8192,
+    token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
     """Attack a model on labelled texts and tell how often it was fooled."""

@@ -36,7 +36,7 @@ def augment(
     label_column: LabelColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
-    token_budget: TokenBudget = 8192,
+    token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
     """Attack a model on training texts and keep what fooled it; an interrupted run goes on by itself."""

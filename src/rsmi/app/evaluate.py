@@ -35,7 +35,7 @@ def evaluate(
     label_column: LabelColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
-    token_budget: TokenBudget = 8192,
+    token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
     """Measure standard accuracy (SAcc) with a 95 % Wilson interval."""

@@ -14,7 +14,7 @@ def open_model(
     seed: int | None,
     device: str | None,
     dtype: str,
-    token_budget: int,
+    token_budget: int | None,
     progress: bool | None,
 ) -> RsmiClassifier:
     """Load a classifier; `variant` changes only the settings that set it apart from the model's own."""

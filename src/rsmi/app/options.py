@@ -17,7 +17,9 @@ Seed = Annotated[
 ]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, ...; by default a GPU if any.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="Type of the weights: float32, bfloat16 or float16.")]
-TokenBudget = Annotated[int, typer.Option("--token-budget", min=1, help="Tokens of one forward pass; bounds memory.")]
+TokenBudget = Annotated[
+    int | None, typer.Option("--token-budget", min=1, help="Tokens of one forward pass; bounds memory.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Variant = Annotated[
     str | None,

@@ -30,7 +30,7 @@ def predict(
     pair_column: PairColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
-    token_budget: TokenBudget = 8192,
+    token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
     """Classify texts, given one by one or in a file; results come in the order of the texts, as they are ready."""

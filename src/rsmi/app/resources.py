@@ -99,7 +99,7 @@ def build_mlm(
     seed: Annotated[int, typer.Option("--seed", help="Of passages, hidden words and weights.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Train the masked-LM head that comes with the library anew, on packaged reviews and books; about 10 CPU minutes."""
+    """Train the masked-LM head that comes with the library anew, on packaged reviews and books; 10 minutes or so."""
     from rsmi.resources.masked_lm_training import build_head
 
     try:
@@ -112,10 +112,9 @@ def build_mlm(
         return
     for name in record["held_out"]:
         own, baseline = record["held_out"][name], record["unigram"][name]
-        typer.echo(
-            f"{name}, held out (n = {own['n']}): perplexity {own['perplexity']:.0f} (unigram {baseline['perplexity']:.0f}), "
-            f"top-5 accuracy {100 * own['top5']:.1f} % (unigram {100 * baseline['top5']:.1f} %)"
-        )
+        words = f"{name}, held out (n = {own['n']}): perplexity {own['perplexity']:.0f}, top-5 accuracy "
+        words += f"{100 * own['top5']:.1f} %; by frequency alone {baseline['perplexity']:.0f}"
+        typer.echo(f"{words} and {100 * baseline['top5']:.1f} %")
     typer.echo(f"mlm: {out}")
 
 

@@ -54,6 +54,11 @@ class Encoder:
         return device
 
     @property
+    def token_budget(self) -> int:
+        """Tokens of a forward pass that suit the device: a CPU loses by batches that leave its caches."""
+        return 2048 if self.device.type == "cpu" else 8192
+
+    @property
     def embedding_width(self) -> int:
         """Width of a word embedding, which ALBERT and ELECTRA choose smaller than that of a layer."""
         width: int = self.model.get_input_embeddings().embedding_dim

@@ -14,8 +14,6 @@ from rsmi.method.encoder import Encoder, open_encoder
 from rsmi.method.pretrained import quiet
 from rsmi.seeds import global_state_kept
 
-_CPU_TOKENS, _GPU_TOKENS = 2048, 32_768  # a CPU gains nothing from batches that leave its caches
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -25,11 +23,6 @@ class Opened:
     tokenizer: PreTrainedTokenizerBase
     missing: tuple[str, ...]
     """Parameters the checkpoint does not hold, drawn at random."""
-
-    @property
-    def token_budget(self) -> int:
-        """Tokens of a batch, padding included."""
-        return _CPU_TOKENS if self.encoder.device.type == "cpu" else _GPU_TOKENS
 
     def max_length(self, wanted: int) -> int:
         """Return `wanted`, or as many tokens as the model has positions for."""

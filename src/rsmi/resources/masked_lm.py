@@ -123,7 +123,7 @@ class MaskedLM:
         mask = self._opened.tokenizer.mask_token_id
         found: dict[tuple[int, ...], list[int]] = {row.ids: [] for row in rows}
         distinct = [row for row in {row.ids: row for row in rows}.values() if mask in row.ids]
-        for group in by_length([len(row) for row in distinct], self._opened.token_budget):
+        for group in by_length([len(row) for row in distinct], self._opened.encoder.token_budget):
             chosen = [distinct[i] for i in group]
             logits = self._at(chosen, [row.ids.index(mask) for row in chosen])
             top = logits.masked_fill(forbidden, -torch.inf).topk(count, dim=-1).indices.tolist()

@@ -77,7 +77,7 @@ class SentenceEncoder:
         distinct = dict(zip(places, rows, strict=True))
         vectors = np.zeros((len(distinct), self.width), dtype=np.float32)
         pad = int(self._opened.tokenizer.pad_token_id)
-        for group in by_length([len(distinct[i]) for i in range(len(distinct))], self._opened.token_budget):
+        for group in by_length([len(distinct[i]) for i in range(len(distinct))], self._opened.encoder.token_budget):
             batch = collate([distinct[i] for i in group], pad).to(self._opened.encoder.device)
             vectors[group] = self._encode(batch).cpu().numpy()
         return vectors[places]
