@@ -45,8 +45,7 @@ def show(summary: dict[str, Any], records: list[dict[str, Any]], attacked: Seque
         table.add_column(title.format(**summary), justify="right")
     table.add_column(_ATTACK.format(**summary), justify="right")
     for name, accuracy in summary["models"].items():
-        attack = summary["attacks"][name]
-        table.add_row(name, *(_cell(accuracy[key]) for key, _ in _COLUMNS), _cell(attack["robust_accuracy"]))
+        table.add_row(name, *(_cell(accuracy[key]) for key, _ in _COLUMNS), _under_attack(summary, name))
     console.print(table)
     console.print(_CAVEAT.format(**summary), style="dim")
 
@@ -65,8 +64,8 @@ def report_markdown(summary: dict[str, Any], records: list[dict[str, Any]]) -> s
         "|---" * (len(titles) + 1) + "|",
     ]
     for name, accuracy in summary["models"].items():
-        cells = [accuracy[key] for key, _ in _COLUMNS] + [summary["attacks"][name]["robust_accuracy"]]
-        lines.append(f"| {name} | " + " | ".join(_cell(cell) for cell in cells) + " |")
+        cells = [*(_cell(accuracy[key]) for key, _ in _COLUMNS), _under_attack(summary, name)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += [
         "",
         "The attack:",
@@ -106,6 +105,10 @@ def _answer(record: dict[str, Any]) -> str:
     votes = record["perturbed"]["second_votes"] or record["perturbed"]["first_votes"]
     shown = ", ".join(f"{label} {count}" for label, count in votes.items())
     return f"{record['model']}: [{colour}]{record['perturbed']['label']}[/{colour}] [dim](votes {shown})[/dim]"
+
+
+def _under_attack(summary: dict[str, Any], name: str) -> str:
+    return _cell(summary["attacks"][name]["robust_accuracy"]) if name in summary["attacks"] else "not attacked"
 
 
 def _cell(accuracy: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -142,7 +143,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[TextInput], max_l
         split_special_tokens=True,
         return_special_tokens_mask=True,
     )
-    special = {i for i in tokenizer.all_special_ids if i is not None} | _sentinel_ids(tokenizer)
+    special = _special_ids(tokenizer, len(tokenizer))
     type_ids = output.get("token_type_ids")
     rows = []
     for i, encoding in enumerate(output.encodings):
@@ -191,9 +192,13 @@ def _cut_long(
     return cut
 
 
-def _sentinel_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    ids = (tokenizer.convert_tokens_to_ids(f"<extra_id_{i}>") for i in range(100))
-    return {i for i in ids if i is not None and i != tokenizer.unk_token_id}
+@lru_cache(maxsize=64)
+def _special_ids(tokenizer: PreTrainedTokenizerBase, _size: int) -> frozenset[int]:
+    """Return the special tokens and T5's sentinels; once a tokenizer, since asking it takes milliseconds."""
+    sentinels = (tokenizer.convert_tokens_to_ids(f"<extra_id_{i}>") for i in range(100))
+    return frozenset(
+        i for i in (*tokenizer.all_special_ids, *sentinels) if i is not None and i != tokenizer.unk_token_id
+    )
 
 
 def collate(rows: Sequence[Encoded], pad_token_id: int) -> Batch:
