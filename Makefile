@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+WORKERS ?= 2
 
 # Threads that spin while they wait make two-core machines crawl; nothing here reaches for a model hub.
 export OMP_WAIT_POLICY ?= PASSIVE
@@ -36,7 +37,7 @@ demo: $(STAMP)
 	$(BIN)/rsmi demo --out runs/demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 runs/demo/rsmi: | $(STAMP)
 	$(BIN)/rsmi demo --out runs/demo

@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from tiny import Tiny, save_tiny, tiny
 
-torch.set_num_threads(2)
+torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)  # two workers share two cores
 settings.register_profile("rsmi", deadline=None, derandomize=True, max_examples=30, database=None)
 settings.load_profile("rsmi")
 
