@@ -97,7 +97,7 @@ def test_the_report_states_n_seed_intervals_and_what_it_does_not_show():
     assert "fine-tuned: pos -> neg (5 copies) **flipped**" in page
     assert "RSMI: pos -> pos (5 copies)\n" in page
     assert page.count("- (pos) a fine film") == 1
-    assert "2 of them attacked by TextFooler" in page
+    assert "2 of the 100, attacked by TextFooler" in page
     assert "| fine-tuned | 100.0 [34.2, 100.0] | 50.0 [9.5, 90.5] | 10.0 | not randomised |" in page
     assert "vectors: toy vectors" in page
 

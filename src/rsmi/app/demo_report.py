@@ -16,7 +16,7 @@ _COLUMNS = (
     ("clean", "{n_pairs} of the test split"),
     ("perturbed", "the same, perturbed by hand"),
 )
-_ATTACK = "{n_attacked} of them attacked by TextFooler"
+_ATTACK = "{n_attacked} of the {n_test}, attacked by TextFooler"
 _CAVEAT = (
     "A demonstration, not an evaluation: {n_pairs} sentences perturbed by hand, without looking at any model, and "
     "{n_attacked} attacked ones are too few to rank models, and the attack does not adapt to the noise and masks of "

@@ -74,7 +74,8 @@ class Attack(ABC):
             texts: Texts or pairs.
             labels: Their true classes.
             seed: For the attack's own draws; a record depends on it and its own input, never on the other inputs.
-            together: Inputs attacked side by side; the records are the same whatever it is.
+            together: Inputs attacked side by side; the records are the same whatever it is, but for the last digits of
+                scores, which depend on the shape of a batch.
             columns: Names of the two columns of a pair: attacks leave a `premise` alone.
             only: Places to attack; by default all.
         """

@@ -46,7 +46,8 @@ def attack_to_file(
     """Attack every text of `data`, append each record to `out` as it is done and yield it.
 
     Records that `out` holds already are yielded first and not made again. At the end the file is put in the order of
-    the data, so that an interrupted run ends with the same file as an uninterrupted one.
+    the data, so that an interrupted run ends with the same file as an uninterrupted one, but for the last digits of
+    scores.
 
     Args:
         target: What is attacked.
