@@ -37,7 +37,7 @@ demo: $(STAMP)
 	$(BIN)/rsmi demo --out runs/demo
 
 test: check
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 runs/demo/rsmi: | $(STAMP)
 	$(BIN)/rsmi demo --out runs/demo
