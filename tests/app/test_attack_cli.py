@@ -110,12 +110,23 @@ def test_advaug_makes_its_texts_itself(run, base, table, tmp_path):
     assert "expected a victim trained with these settings" in stderr
 
 
+def test_what_an_earlier_run_did_does_not_count_for_the_speed(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    run("attack", victim, table, *SMALL, "--out", out)
+    records = list(read_run(out)[1].values())
+    view = AttackView(len(records), already=10, console=Console(quiet=True))
+    for record in records:
+        view.show(record)
+    assert view.queries == records[-2].queries + records[-1].queries
+    assert view.done == 12
+
+
 def test_the_live_view_shows_counts_speed_and_the_changed_words(run, victim, table, tmp_path):
     out = tmp_path / "run.jsonl"
     run("attack", victim, table, *SMALL, "--out", out)
     records = list(read_run(out)[1].values())
     console = Console(force_terminal=True, width=100, record=True)
-    with AttackView(len(records), console) as view:
+    with AttackView(len(records), console=console) as view:
         for record in records:
             view.show(record)
     shown = console.export_text()

@@ -56,7 +56,7 @@ def attack(
     from rsmi.app.loading import open_model
     from rsmi.data import load_data
     from rsmi.errors import DataError
-    from rsmi.evaluation.attacking import attack_to_file
+    from rsmi.evaluation.attacking import attack_to_file, read_run
     from rsmi.evaluation.robustness import Robustness
 
     if out.exists() and not resume:
@@ -70,7 +70,7 @@ def attack(
         typer.echo(f"  {what}: {which}", err=True)
     records = []
     try:
-        with AttackView(len(sample)) as view:
+        with AttackView(len(sample), len(read_run(out)[1]) if out.exists() else 0) as view:
             for record in attack_to_file(
                 classifier,
                 chosen,

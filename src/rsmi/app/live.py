@@ -22,10 +22,17 @@ _LONGEST = 1200  # characters of a text shown
 
 
 class AttackView:
-    """Shows an attack while it runs; on something else than a terminal a line every few seconds."""
+    """Shows an attack while it runs; on something else than a terminal a line every few seconds.
 
-    def __init__(self, total: int, console: Console | None = None) -> None:
+    Args:
+        total: Texts to attack.
+        already: How many of them an earlier run attacked: their records come first and do not count for the speed.
+        console: Where to show it; by default stderr.
+    """
+
+    def __init__(self, total: int, already: int = 0, console: Console | None = None) -> None:
         self.total, self.done, self.attacked, self.fooled, self.queries = total, 0, 0, 0, 0
+        self.already = already
         self.console = console or Console(stderr=True, highlight=False)
         self._progress = Progress(
             TextColumn("attack"),
@@ -57,7 +64,7 @@ class AttackView:
         self.done += 1
         self.attacked += record.outcome != "skipped"
         self.fooled += record.outcome == "succeeded"
-        self.queries += record.queries
+        self.queries += record.queries if self.done > self.already else 0
         if record.outcome == "succeeded":
             self._latest = changes(record)
         if self.console.is_terminal:
