@@ -253,13 +253,14 @@ def test_each_term_alone_reaches_what_it_should(term, deep):
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "t5"])
 def test_padding_changes_nothing(family):
-    one, two = _fresh(family), _fresh(family)
-    loss, grads = _run(_infobert(one, initial_size=0.0), _batch(one))
-    wide_loss, wide_grads = _run(_infobert(two, initial_size=0.0), _widened(two))
+    def run(batch_of):
+        own = _fresh(family)
+        own.model.double()  # rounding in float32 may switch a ReLU of the critic, depending on the number of threads
+        return _run(_infobert(own, initial_size=0.0), batch_of(own))
+
+    (loss, grads), (wide_loss, wide_grads) = run(_batch), run(_widened)
     torch.testing.assert_close(wide_loss, loss)
-    assert grads.keys() == wide_grads.keys()
-    for name, grad in grads.items():  # as a whole: rounding may switch a ReLU of the critic
-        assert (wide_grads[name] - grad).norm() <= 5e-2 * grad.norm() + 1e-6, name
+    _same(grads, wide_grads, rtol=1e-3, atol=1e-4)
 
 
 def test_the_same_key_gives_the_same_step_and_another_key_another():
