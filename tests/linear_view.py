@@ -53,3 +53,22 @@ class LinearView:
 def essence(record: AttackRecord) -> tuple[object, ...]:
     """All but scores, whose last digits follow the batch."""
     return record.outcome, record.adversarial, record.queries, record.label_after, record.fresh_flips
+
+
+class FromInside:
+    """A white-box attack that sees a keyword target from inside, put before its class."""
+
+    def __init__(self, linear: LinearView, **settings) -> None:
+        super().__init__(**settings)
+        self.linear = linear
+
+    def prepare(self, target) -> None:
+        pass
+
+    def view(self, victim):
+        return self.linear
+
+
+def split_parts(settings: dict) -> dict:
+    """Take the parts of the rules out of an attack's settings."""
+    return {name: settings.pop(name) for name in ("stopwords", "constraints", "frozen_columns") if name in settings}

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from rsmi.app.demo import _sentences, _write
+from rsmi.app.demo import _sentences
 from rsmi.app.demo_report import report_markdown, show
 from rsmi.data import load_data
 from rsmi.data.embedded import reviews_installed
 from rsmi.evaluation.accuracy import count_correct
 from rsmi.evaluation.robustness import Robustness
-from rsmi.records import AttackRecord
+from rsmi.writing import write_text
+from toy import FAILED
 
 SENTENCES = [json.loads(line) for line in _sentences().splitlines()]
 
@@ -35,23 +36,6 @@ def test_the_sentences_come_from_the_test_split_with_their_labels(monkeypatch):
     assert {sentence["text"]: sentence["label"] for sentence in SENTENCES}.items() <= gold.items()
 
 
-FAILED = AttackRecord(
-    attack="textfooler",
-    original="a fine film",
-    adversarial="a good film",
-    label="pos",
-    outcome="failed",
-    label_before="pos",
-    label_after="pos",
-    gold_before=0.9,
-    gold_after=0.8,
-    queries=10,
-    budget_hit=False,
-    num_words=3,
-    words_changed=1,
-    fresh_draws=0,
-    fresh_flips=0,
-)
 ATTACKED = [FAILED, replace(FAILED, outcome="succeeded", adversarial="a decent film", label_after="neg")]
 
 
@@ -113,5 +97,5 @@ def test_the_terminal_shows_both_answers_and_the_table(capsys):
 
 
 def test_a_file_is_written_in_one_step(tmp_path):
-    _write(tmp_path / "report.md", "text\n")
+    write_text(tmp_path / "report.md", "text\n")
     assert [path.name for path in tmp_path.iterdir()] == ["report.md"]

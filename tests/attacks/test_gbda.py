@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 
 from keyword_model import TABLE, keyword_classifier, keyword_texts
 from keywords import KeywordTarget, TableAttack
-from linear_view import SWAPS, LinearView, essence
+from linear_view import SWAPS, FromInside, LinearView, essence, split_parts
 from rsmi import RsmiClassifier
 from rsmi.attacks.constraints import FewWordsChanged
 from rsmi.attacks.gbda import GBDA, Relaxation, Slot
@@ -37,22 +37,12 @@ def relaxation(penalty=0.0, learning_rate=0.3):
     return Relaxation(SLOTS, EMBEDDINGS, num_tokens=6, num_words=4, penalty=penalty, learning_rate=learning_rate)
 
 
-class LinearGBDA(GBDA):
+class LinearGBDA(FromInside, GBDA):
     """GBDA that sees a keyword target from inside."""
-
-    def __init__(self, linear: LinearView, **settings) -> None:
-        super().__init__(**settings)
-        self.linear = linear
-
-    def prepare(self, target) -> None:
-        pass
-
-    def view(self, victim):
-        return self.linear
 
 
 def linear(weights, table, bias=0.0, tokenizer=None, **settings):
-    parts = {name: settings.pop(name) for name in ("stopwords", "constraints", "frozen_columns") if name in settings}
+    parts = split_parts(settings)
     target = KeywordTarget(weights, bias)
     view = LinearView(target, settings.get("kappa", 5.0), tokenizer)
     return target, LinearGBDA(view, rules=TableAttack(table, **parts), **settings), view

@@ -13,7 +13,7 @@ import torch
 
 from keyword_model import TABLE, keyword_classifier, keyword_texts
 from keywords import KeywordTarget, TableAttack
-from linear_view import SWAPS, LinearView, essence
+from linear_view import SWAPS, FromInside, LinearView, essence, split_parts
 from rsmi import RsmiClassifier
 from rsmi.attacks import guided
 from rsmi.attacks.hotflip import HotFlip, first_order
@@ -27,22 +27,12 @@ FAMILIES = pytest.mark.parametrize("family", ["bert", "roberta", "t5"])
 VARIANTS = pytest.mark.parametrize("variant", ["rsmi", "no-mask", "plain"])
 
 
-class LinearHotFlip(HotFlip):
+class LinearHotFlip(FromInside, HotFlip):
     """HotFlip that sees a keyword target from inside."""
-
-    def __init__(self, view: LinearView, **settings) -> None:
-        super().__init__(**settings)
-        self.linear = view
-
-    def prepare(self, target) -> None:
-        pass
-
-    def view(self, victim):
-        return self.linear
 
 
 def linear(weights: Mapping[str, float], table: Mapping[str, Sequence[str]], bias: float = 0.0, **settings):
-    parts = {name: settings.pop(name) for name in ("stopwords", "constraints", "frozen_columns") if name in settings}
+    parts = split_parts(settings)
     target = KeywordTarget(weights, bias)
     view = LinearView(target)
     return target, LinearHotFlip(view, rules=TableAttack(table, **parts), **settings), view

@@ -8,26 +8,9 @@ import pytest
 
 from rsmi.errors import InputError
 from rsmi.evaluation.robustness import Robustness, Share
-from rsmi.records import AttackRecord
+from toy import FAILED
 
-FAILED = AttackRecord(
-    attack="a",
-    original="x y z w",
-    adversarial="x y z w",
-    label="pos",
-    outcome="failed",
-    label_before="pos",
-    label_after="pos",
-    gold_before=0.9,
-    gold_after=0.9,
-    queries=10,
-    budget_hit=False,
-    num_words=4,
-    words_changed=0,
-    fresh_draws=0,
-    fresh_flips=0,
-)
-FOOLED = replace(FAILED, outcome="succeeded", words_changed=1, queries=20, fresh_draws=4, fresh_flips=3)
+FOOLED = replace(FAILED, outcome="succeeded", num_words=4, words_changed=1, queries=20, fresh_draws=4, fresh_flips=3)
 SKIPPED = replace(FAILED, outcome="skipped", queries=1)
 
 

@@ -70,7 +70,7 @@ def generate_added(
     seed = classifier.seed or 0
     sample = train.take(min(num, len(train)), seed)
     typer.echo(f"advaug 2/3: {attack_name} on {len(sample)} training texts", err=True)
-    counts = write_adversarial(victim, str(folder), open_attack(attack_name, None, None), sample, added, seed, 16)
+    counts = write_adversarial(victim, str(folder), open_attack(attack_name, None, None), sample, added, seed)
     if not counts["added"]:
         raise TrainingError(
             f"advaug: none of {counts['attacked']} attacked texts fooled {folder}, so there is nothing to add; attack "

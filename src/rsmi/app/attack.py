@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,8 @@ from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextC
 if TYPE_CHECKING:
     from rsmi.attacks.base import Attack
     from rsmi.classifier import RsmiClassifier
+    from rsmi.data import TextDataset
+    from rsmi.records import AttackRecord
 
 AttackName = Annotated[
     str,
@@ -52,11 +55,9 @@ def attack(
     as_json: Json = False,
 ) -> None:
     """Attack a model on labelled texts and tell how often it was fooled."""
-    from rsmi.app.live import AttackView
     from rsmi.app.loading import open_model
     from rsmi.data import load_data
     from rsmi.errors import DataError
-    from rsmi.evaluation.attacking import attack_to_file, read_run
     from rsmi.evaluation.robustness import Robustness
 
     if out.exists() and not resume:
@@ -70,18 +71,8 @@ def attack(
         typer.echo(f"  {what}: {which}", err=True)
     records = []
     try:
-        with AttackView(len(sample), len(read_run(out)[1]) if out.exists() else 0) as view:
-            for record in attack_to_file(
-                classifier,
-                chosen,
-                sample,
-                out,
-                seed=seed,
-                together=together,
-                about=describe_model(model, classifier),
-            ):
-                records.append(record)
-                view.show(record)
+        for record in attack_shown(classifier, model, chosen, sample, out, seed, together):
+            records.append(record)  # kept one by one, for the message below
     except KeyboardInterrupt:
         typer.echo(f"\ninterrupted; {len(records)} records are in {out}; --resume goes on from there", err=True)
         raise typer.Exit(130) from None
@@ -101,7 +92,41 @@ def open_attack(name: str, max_queries: int | None, settings: list[str] | None) 
     return make_attack(name, max_queries=max_queries, **given)
 
 
-def describe_model(model: str, classifier: RsmiClassifier) -> dict[str, Any]:
+def attack_shown(
+    classifier: RsmiClassifier,
+    name: str,
+    attack: Attack,
+    sample: TextDataset,
+    out: Path,
+    seed: int,
+    together: int | None = None,
+) -> Iterator[AttackRecord]:
+    """Attack `sample`, going on with what `out` holds of the same run, and show it on stderr; yield each record.
+
+    Args:
+        classifier: What is attacked.
+        name: What the records call it.
+        attack: How.
+        sample: Texts and true labels.
+        out: The JSONL file of the records.
+        seed: For the attack's own draws.
+        together: Texts attacked side by side; by default as many as suit the engine.
+    """
+    from rsmi.app.live import AttackView
+    from rsmi.attacks.base import TOGETHER
+    from rsmi.evaluation.attacking import attack_to_file, read_run
+
+    about = _describe_model(name, classifier)
+    already = len(read_run(out)[1]) if out.exists() else 0
+    with AttackView(len(sample), already) as view:
+        for record in attack_to_file(
+            classifier, attack, sample, out, seed=seed, together=together or TOGETHER, about=about
+        ):
+            view.show(record)
+            yield record
+
+
+def _describe_model(model: str, classifier: RsmiClassifier) -> dict[str, Any]:
     """Return what identifies a model and the software in the records."""
     from rsmi.app.doctor import versions
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, describe_model, open_attack
+from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, attack_shown, open_attack
 from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
+from rsmi.writing import write_text
 
 if TYPE_CHECKING:
     from rsmi.attacks.base import Attack
@@ -55,36 +56,25 @@ def augment(
 
 
 def write_adversarial(
-    classifier: RsmiClassifier, name: str, attack: Attack, sample: TextDataset, out: Path, seed: int, together: int
+    classifier: RsmiClassifier,
+    name: str,
+    attack: Attack,
+    sample: TextDataset,
+    out: Path,
+    seed: int,
+    together: int | None = None,
 ) -> dict[str, int]:
     """Attack `sample`, write the successes with their true labels to `out` and return the counts.
 
     All records go to a file beside it, from which an interrupted run goes on.
     """
-    from rsmi.app.live import AttackView
-    from rsmi.evaluation.attacking import attack_to_file
-
-    about = describe_model(name, classifier)
-    records = []
-    with AttackView(len(sample)) as view:
-        for record in attack_to_file(
-            classifier,
-            attack,
-            sample,
-            out.with_name(out.name + ".records"),
-            seed=seed,
-            together=together,
-            about=about,
-        ):
-            records.append(record)
-            view.show(record)
+    beside = out.with_name(out.name + ".records")
+    records = list(attack_shown(classifier, name, attack, sample, beside, seed, together))
     fooled = [record for record in records if record.outcome == "succeeded"]
     lines = [
         json.dumps(_row(record.adversarial, record.label, sample.columns), ensure_ascii=False) for record in fooled
     ]
-    partial = out.with_name(out.name + ".part")
-    partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    partial.replace(out)
+    write_text(out, "".join(line + "\n" for line in lines))
     return {
         "texts": len(records),
         "attacked": sum(record.outcome != "skipped" for record in records),

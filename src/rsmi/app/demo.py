@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rsmi.writing import write_text
+
 if TYPE_CHECKING:
     from rsmi.attacks.base import Attack
     from rsmi.classifier import RsmiClassifier
     from rsmi.data import TextDataset
-    from rsmi.records import Accuracy, AttackRecord
+    from rsmi.records import Accuracy
 
 SEED = 0
 _TRAIN, _DEV, _TEST = 1500, 300, 200
@@ -60,8 +62,8 @@ def demo(
         "versions": versions(),
     }
     records = [record for result in results.values() for record in result["records"]]
-    _write(out / "records.jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
-    _write(out / "report.md", report_markdown(summary, records))
+    write_text(out / "records.jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    write_text(out / "report.md", report_markdown(summary, records))
     show(summary, records, [record for result in results.values() for record in result.get("attacked", ())])
     typer.echo(f"models, records.jsonl and report.md are in {out}")
 
@@ -134,37 +136,18 @@ def _attacked(
     name: str, classifier: RsmiClassifier, attack: Attack, sample: TextDataset, records_file: Path
 ) -> dict[str, Any]:
     """Attack a model, or go on with what an earlier run of the same demo left."""
-    from rsmi.app.attack import describe_model
-    from rsmi.app.live import AttackView
+    from rsmi.app.attack import attack_shown
     from rsmi.errors import DataError
-    from rsmi.evaluation.attacking import attack_to_file
     from rsmi.evaluation.robustness import Robustness
 
     typer.echo(f"attacking {name} with TextFooler on {len(sample)} test sentences", err=True)
-    about = describe_model(name, classifier)
-
-    def run() -> list[AttackRecord]:
-        with AttackView(len(sample)) as view:
-            records = []
-            for record in attack_to_file(classifier, attack, sample, records_file, seed=SEED, about=about):
-                view.show(record)
-                records.append(record)
-        return records
-
     try:
-        records = run()
+        records = list(attack_shown(classifier, name, attack, sample, records_file, SEED))
     except DataError:  # left by a demo of other settings
         records_file.unlink()
-        records = run()
+        records = list(attack_shown(classifier, name, attack, sample, records_file, SEED))
     return {"attack": Robustness.of(records).to_dict(), "attacked": [(name, record) for record in records]}
 
 
 def _sentences() -> str:
     return (files("rsmi.app") / "demo_sentences.jsonl").read_text(encoding="utf-8")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file in one step."""
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

@@ -7,18 +7,15 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from rsmi.attacks.textattack_offline import GuestResources, injected, load_textattack, needs
+from rsmi.attacks.victim import Array, ask_target
 from rsmi.defense import Target
-from rsmi.errors import ConfigError, InputError, UnsupportedModelError
+from rsmi.errors import ConfigError, UnsupportedModelError
 from rsmi.records import TextInput
-
-Array: TypeAlias = np.ndarray[Any, Any]
-
-_TOLERANCE: Final = 1e-3  # of the sum of a row: half-precision models are off by that much
 
 
 class TextAttackVictim:
@@ -39,15 +36,8 @@ class TextAttackVictim:
 
         Rows are scaled to add up to 1: to rows that miss it by 1e-6 TextAttack would apply a softmax, a second one.
         """
-        asked = type(self.model).__name__ + ".query"
-        rows = np.asarray(self.model.query(list(text_input_list)), dtype=np.float64)
-        shape = (len(text_input_list), len(self.model.classes_))
-        if rows.shape != shape:
-            raise InputError(f"expected scores of shape {shape} from {asked}, got {rows.shape}")
-        sums = rows.sum(1, keepdims=True)
-        if not np.isfinite(rows).all() or (rows < 0).any() or (np.abs(sums - 1) > _TOLERANCE).any():
-            raise InputError(f"expected rows of probabilities from {asked}, got rows that are none")
-        scaled: Array = (rows / sums).astype(np.float32)
+        rows = ask_target(self.model, text_input_list)
+        scaled: Array = (rows / rows.sum(1, keepdims=True)).astype(np.float32)
         return scaled
 
     def get_grad(self, text_input: TextInput) -> dict[str, Any]:

@@ -18,12 +18,22 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _TOLERANCE = 1e-3  # of the sum of a row: half-precision models are off by that much
 
 
+def ask_target(target: Target, texts: Sequence[TextInput], draw: int = 0) -> Array:
+    """Return what a target says about texts, (texts, classes), once it is sure that these are probabilities."""
+    rows = np.asarray(target.query(list(texts), draw), dtype=np.float64)
+    asked, wanted = f"{type(target).__name__}.query", (len(texts), len(target.classes_))
+    if rows.shape != wanted:
+        raise InputError(f"expected scores of shape {wanted} from {asked}, got {rows.shape}")
+    if not np.isfinite(rows).all() or (rows < 0).any() or (np.abs(rows.sum(1) - 1) > _TOLERANCE).any():
+        raise InputError(f"expected rows of probabilities from {asked}, none below 0, that add up to 1; got others")
+    return rows
+
+
 class Victim:
     """A target as all inputs of a run share it."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._name = type(target).__name__
         self.classes: tuple[Label, ...] = tuple(target.classes_.tolist())
         self._numbers = {label: number for number, label in enumerate(self.classes)}
 
@@ -48,12 +58,7 @@ class Victim:
 
     def _asked(self, texts: Sequence[TextInput], draw: int) -> Array:
         distinct = list(dict.fromkeys(texts))
-        rows = np.asarray(self.target.query(distinct, draw))
-        if rows.shape != (len(distinct), len(self.classes)):
-            wanted = (len(distinct), len(self.classes))
-            raise InputError(f"expected scores of shape {wanted} from {self._name}.query, got {rows.shape}")
-        if not np.isfinite(rows).all() or (np.abs(rows.sum(1) - 1) > _TOLERANCE).any():
-            raise InputError(f"expected rows of probabilities from {self._name}.query; they do not add up to 1")
+        rows = ask_target(self.target, distinct, draw)
         place = {text: number for number, text in enumerate(distinct)}
         return rows.astype(np.float32)[[place[text] for text in texts]]
 

@@ -12,6 +12,7 @@ from rsmi.data import TextDataset
 from rsmi.defense import Target
 from rsmi.errors import DataError
 from rsmi.records import AttackRecord
+from rsmi.writing import write_text
 
 _FORMAT = 1
 
@@ -75,7 +76,7 @@ def attack_to_file(
             done[place] = record
             yield record
     lines = [_line({"run": header})] + [_line({"place": place, **done[place].to_dict()}) for place in sorted(done)]
-    _write(path, "".join(lines))
+    write_text(path, "".join(lines))
 
 
 def read_run(path: str | Path) -> tuple[dict[str, Any], dict[int, AttackRecord]]:
@@ -90,7 +91,7 @@ def read_run(path: str | Path) -> tuple[dict[str, Any], dict[int, AttackRecord]]
 def _begin(path: Path, header: dict[str, Any]) -> dict[int, AttackRecord]:
     if not path.exists() or path.stat().st_size == 0:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, _line({"run": header}))
+        write_text(path, _line({"run": header}))
         return {}
     found, records, complete = _read(path)
     differing = [name for name in {**found, **header} if found.get(name) != header.get(name)]
@@ -132,9 +133,3 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, AttackRecord], int]:
 
 def _line(values: dict[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

@@ -77,7 +77,7 @@ def load_pretrained(
         raise CheckpointError(f"{source}: expected a model folder, found none")
     if Path(location).exists() and not (Path(location) / "config.json").is_file():
         raise CheckpointError(f"{source}: expected a model folder with config.json, found none")
-    with _plain_errors(source), quiet(), global_state_kept():  # transformers draws a missing head globally
+    with plain_errors(source), quiet(), global_state_kept():  # transformers draws a missing head globally
         size = {} if num_labels is None else {"num_labels": num_labels}
         config = AutoConfig.from_pretrained(location, trust_remote_code=False, **size)
         tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
@@ -140,7 +140,8 @@ def _draw_head(model: PreTrainedModel, missing: list[str], key: int) -> None:
 
 
 @contextmanager
-def _plain_errors(source: str) -> Iterator[None]:
+def plain_errors(source: str, hint: str = "") -> Iterator[None]:
+    """Turn whatever loading a model raises into one `CheckpointError`, with a way out where there is one."""
     try:
         yield
     except RsmiError:
@@ -149,7 +150,7 @@ def _plain_errors(source: str) -> Iterator[None]:
         reason = " ".join(str(error).split())
         raise CheckpointError(
             f"cannot load {source!r}: expected {EMBEDDED!r}, a model folder with safetensors weights, or a hub id that "
-            f"can be reached; got {type(error).__name__}: {reason[:300]}"
+            f"can be reached; got {type(error).__name__}: {reason[:300]}{'; ' if hint else ''}{hint}"
         ) from error
 
 

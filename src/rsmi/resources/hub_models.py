@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from rsmi.errors import CheckpointError, RsmiError, UnsupportedModelError
+from rsmi.errors import CheckpointError, UnsupportedModelError
 from rsmi.method.encoder import Encoder, open_encoder
-from rsmi.method.pretrained import quiet
+from rsmi.method.pretrained import plain_errors, quiet
 from rsmi.seeds import global_state_kept
 
 
@@ -44,20 +44,11 @@ def open_model(auto: Any, source: str | Path, device: torch.device, hint: str) -
         raise CheckpointError(f"{source}: expected a model folder, found none; {hint}")
     if Path(location).exists() and not (Path(location) / "config.json").is_file():
         raise CheckpointError(f"{source}: expected a model folder with config.json, found none; {hint}")
-    try:
-        with quiet(), global_state_kept():  # transformers draws missing weights from the global random state
-            tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
-            model, info = auto.from_pretrained(
-                location, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, output_loading_info=True
-            )
-    except RsmiError:
-        raise
-    except Exception as error:  # transformers, safetensors and the hub client raise a dozen types here
-        reason = " ".join(str(error).split())
-        raise CheckpointError(
-            f"cannot load {location!r}: expected a model folder with safetensors weights, or a hub id that can be "
-            f"reached; got {type(error).__name__}: {reason[:300]}; {hint}"
-        ) from error
+    with plain_errors(location, hint), quiet(), global_state_kept():  # missing weights are drawn from the global state
+        tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
+        model, info = auto.from_pretrained(
+            location, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+        )
     if not tokenizer.is_fast or tokenizer.pad_token_id is None:
         raise UnsupportedModelError(
             f"{source}: expected a fast tokenizer (tokenizer.json) with a padding token, got "
