@@ -77,9 +77,11 @@ def test_an_error_in_the_middle_leaves_the_model_untouched(load, monkeypatch, fa
     model = classifier._loaded.encoder.model
     model.train()
     before, expected = _snapshot(model), classifier.predict(SAMPLE).tolist()
-    forward, calls = type(model).forward, []
+    forward, calls = type(model.classifier).forward, []
 
     def breaks(self, *args, **kwargs):
+        if self is not model.classifier:
+            return forward(self, *args, **kwargs)
         calls.append(1)
         output = forward(self, *args, **kwargs)
         if len(calls) == failing:
@@ -87,7 +89,7 @@ def test_an_error_in_the_middle_leaves_the_model_untouched(load, monkeypatch, fa
         return output
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(model), "forward", breaks)
+        patch.setattr(type(model.classifier), "forward", breaks)
         classifier.token_budget = 32
         with pytest.raises(MemoryError):
             classifier.predict(SAMPLE)
@@ -337,7 +339,7 @@ def test_without_progress_nothing_is_written(load, tiny_folder, capfd):
 def test_logits_that_are_not_finite_are_an_error_and_no_vote(load, monkeypatch):
     classifier = load()
     monkeypatch.setattr(
-        voting, "noisy_logits", lambda encoder, plan, batch, source: torch.full((len(batch.lengths), 2), torch.nan)
+        voting, "noisy_copies", lambda encoder, stages, plan, batch, rows, source: torch.full((len(rows), 2), torch.nan)
     )
     with pytest.raises(UnsupportedModelError, match="not finite"):
         classifier.predict(["a good film"])

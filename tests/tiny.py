@@ -287,6 +287,7 @@ class Tiny:
             self.tokenizer.pad_token_id,
             token_budget,
             per_row,
+            self.encoder.stages,
         )
 
 

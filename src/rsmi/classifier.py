@@ -20,7 +20,7 @@ from rsmi.estimator import SettingsEstimator
 from rsmi.method import checkpoint
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
-from rsmi.method.inference import Outcome
+from rsmi.method.inference import Detail, Outcome
 from rsmi.method.inputs import as_classes, as_count, as_texts, from_pipeline, to_pipeline
 from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained
 from rsmi.method.substitution import SynonymTable
@@ -138,14 +138,15 @@ class RsmiClassifier(SettingsEstimator):
 
     def predict(self, texts: Sequence[TextInput]) -> Array:
         """Return the class of each text; under `stop="sequential"` an object array, None where it abstains."""
-        winners = [outcome.decision.winner for _, _, outcome in self._outcomes(as_texts(texts))]
+        winners = [outcome.decision.winner for _, _, outcome in self._outcomes(as_texts(texts), detail="label")]
         if self.config_.stop == "sequential":
             return np.array([None if winner is None else self.classes_[winner] for winner in winners], dtype=object)
         return self.classes_[np.array(winners, dtype=np.int64)]
 
     def predict_proba(self, texts: Sequence[TextInput]) -> Array:
         """Return shares of the deciding votes (or of the averaged logits), (texts, classes); rows sum to 1."""
-        rows = [outcome.decision.probabilities for _, _, outcome in self._outcomes(as_texts(texts))]
+        outcomes = self._outcomes(as_texts(texts), detail="probabilities")
+        rows = [outcome.decision.probabilities for _, _, outcome in outcomes]
         return np.stack(rows) if rows else np.empty((0, len(self.classes_)))
 
     def query(self, texts: Sequence[TextInput], draw: int = 0) -> Array:
@@ -229,13 +230,13 @@ class RsmiClassifier(SettingsEstimator):
         return hasattr(self, "_loaded") and hasattr(self, "classes_")
 
     def _outcomes(
-        self, texts: Iterable[TextInput], total: int | None = None
+        self, texts: Iterable[TextInput], total: int | None = None, detail: Detail = "votes"
     ) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
         self._require_fitted()
         total = len(texts) if isinstance(texts, Sequence) else total
         many = sys.stderr.isatty() and (total is None or total >= _BAR_FROM)
         shown = many if self.progress is None else self.progress
-        outcomes = self._engine(self._loaded).outcomes(texts)
+        outcomes = self._engine(self._loaded).outcomes(texts, detail)
         yield from tqdm(outcomes, "classify", total, unit="text", disable=not shown, dynamic_ncols=True)
 
     def _engine(self, loaded: Pretrained, draw: int = 0) -> Engine:

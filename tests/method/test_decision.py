@@ -58,10 +58,10 @@ def test_a_tie_goes_to_the_class_named_first(aggregation):
 
 
 def test_the_gate_counts_votes_whatever_the_logits():
-    assert step_one_suffices(ballots(1, 1, 1, 1, 1), 0.98)
-    assert not step_one_suffices(ballots(1, 1, 1, 1, 0), 0.98)
-    assert step_one_suffices(ballots(1, 1, 1, 1, 0), 0.96)
-    assert step_one_suffices(ballots(0, 1, 1, 2, 1), 0.70)  # the authors' command-line default stops at 3 of 5
+    assert step_one_suffices(ballots(1, 1, 1, 1, 1), 5, 0.98)
+    assert not step_one_suffices(ballots(1, 1, 1, 1, 0), 5, 0.98)
+    assert step_one_suffices(ballots(1, 1, 1, 1, 0), 5, 0.96)
+    assert step_one_suffices(ballots(0, 1, 1, 2, 1), 5, 0.70)  # the authors' command-line default stops at 3 of 5
 
 
 def test_a_sequential_decision_reports_all_votes_or_abstains():

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import rsmi.method.inference as inference
 from rsmi.config import RsmiConfig
 from rsmi.method.encoder import noise_positions
-from rsmi.method.inference import Outcome, infer
+from rsmi.method.inference import Detail, Outcome, infer
 from rsmi.method.stopping import gate_passes
+from rsmi.method.voting import Smoothed
 from rsmi.seeds import derive
 from tiny import FAMILIES, Tiny, some_texts
 
@@ -22,10 +23,16 @@ SMALL = RsmiConfig(noise_std=0.5, noise_layers=2, first_votes=5, second_votes=9)
 TEXTS = some_texts(12, 1, 14, seed=2)
 
 
-def outcomes(t: Tiny, config: RsmiConfig, texts=TEXTS, key=0, budget=4096) -> list[Outcome]:
+def outcomes(
+    t: Tiny, config: RsmiConfig, texts=TEXTS, key=0, budget=4096, detail: Detail = "votes", least: int = 1
+) -> list[Outcome]:
+    class Asking(Smoothed):
+        least_copies = least
+
     layers = noise_positions(config.noise_layers, t.encoder.num_layers)
     smoothed = t.smoothed(config.noise_std, layers, config.embedding_noise_std, budget)
-    return infer(smoothed, config, t.rows(texts), [derive(key, str(text)) for text in texts])
+    smoothed = Asking(**{field.name: getattr(smoothed, field.name) for field in fields(Smoothed)})
+    return infer(smoothed, config, t.rows(texts), [derive(key, str(text)) for text in texts], detail=detail)
 
 
 def same(one: Outcome, two: Outcome) -> bool:
@@ -148,9 +155,7 @@ def test_saliency_is_computed_once_a_text_and_reused_in_step_two(monkeypatch, ti
 def forward_calls(t: Tiny, run) -> tuple[int, int]:
     """(forward passes, rows in them)."""
     rows = []
-    handle = t.model.register_forward_pre_hook(
-        lambda _m, _a, kwargs: rows.append(len(kwargs["input_ids"])), with_kwargs=True
-    )
+    handle = t.model.classifier.register_forward_pre_hook(lambda _module, args: rows.append(len(args[0])))
     try:
         run()
     finally:
@@ -348,3 +353,41 @@ def test_pairs_are_masked_on_both_sides_but_never_between(tiny_of):
     for row, outcome in zip(t.rows(pairs), outcomes(t, config, pairs), strict=True):
         assert sorted(outcome.masks.pool) == list(row.maskable_positions)
         assert {row.sequence[i] for i in outcome.masks.pool} == {0, 1}
+
+
+@pytest.mark.parametrize("num_labels", [2, 3])
+@pytest.mark.parametrize("settings", [{}, {"stop_confidence": 0.7}, {"two_step": False}, {"masking": "none"}])
+def test_a_label_alone_takes_the_first_of_the_same_votes(num_labels, settings, tiny_of):
+    t = tiny_of("bert", num_labels)
+    config = replace(SMALL, noise_std=0.25, **settings)
+    saved = 0
+    for one, other in zip(outcomes(t, config), outcomes(t, config, detail="label"), strict=True):
+        assert one.decision.winner == other.decision.winner
+        assert (one.decision.second_votes is None) == (other.decision.second_votes is None)
+        assert (other.decision.first_votes <= one.decision.first_votes).all()
+        if one.decision.second_votes is not None:
+            assert (other.decision.second_votes <= one.decision.second_votes).all()
+            saved += int(one.decision.second_votes.sum() - other.decision.second_votes.sum())
+        saved += int(one.decision.first_votes.sum() - other.decision.first_votes.sum())
+    assert saved > 0
+
+
+@pytest.mark.parametrize("aggregation", ["vote", "logit-average"])
+def test_probabilities_take_all_votes_but_those_of_a_step_one_that_fails(aggregation, tiny_of):
+    t = tiny_of("bert", 3)
+    config = replace(SMALL, noise_std=0.25, aggregation=aggregation)
+    short = outcomes(t, config, detail="probabilities")
+    for one, other in zip(outcomes(t, config), short, strict=True):
+        assert one.decision.winner == other.decision.winner
+        assert np.allclose(one.decision.probabilities, other.decision.probabilities, rtol=1e-4)
+        if one.decision.second_votes is None:
+            assert one.decision.first_votes.tolist() == other.decision.first_votes.tolist()
+    assert any(own.decision.first_votes.sum() < 5 for own in short)
+
+
+@pytest.mark.parametrize("detail", ["label", "probabilities", "votes"])
+@pytest.mark.parametrize("least", [2, 4, 100])
+def test_asking_for_more_copies_at_once_changes_nothing(least, detail, tiny_of):
+    t, config = tiny_of("bert", 3), replace(SMALL, noise_std=0.25)
+    few, many = (outcomes(t, config, detail=detail, least=least) for least in (1, least))
+    assert all(same(one, other) for one, other in zip(few, many, strict=True))

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rsmi.method.stopping import SequentialTest, boundaries, gate_passes
+from rsmi.method.stopping import SequentialTest, VotesWanted, boundaries, gate_passes, until_gate, until_won
 
 State = tuple[tuple[int, ...], frozenset[tuple[int, int]]]
 
@@ -190,3 +190,64 @@ def test_votes_after_the_end_are_not_counted():
     assert test.counts == [SequentialTest.first_chance(2, 0.2, 20), 0]
     with pytest.raises(RuntimeError, match="done"):
         test.add(1)
+
+
+def plurality(counts: list[int]) -> int:
+    return counts.index(max(counts))
+
+
+def outcome_of_step_one(counts: list[int], votes: int, confidence: float) -> tuple[bool, int]:
+    passes = gate_passes(max(counts), votes, confidence)
+    return passes, plurality(counts) if passes else -1
+
+
+def counted(sequence: tuple[int, ...], classes: int) -> list[int]:
+    return [sequence.count(own) for own in range(classes)]
+
+
+def ends(counts: list[int], left: int) -> list[list[int]]:
+    """All counts that `left` further votes can lead to."""
+    if left == 0:
+        return [counts]
+    added = [[count + (own == chosen) for own, count in enumerate(counts)] for chosen in range(len(counts))]
+    return [end for more in added for end in ends(more, left - 1)]
+
+
+@pytest.mark.parametrize(("classes", "votes"), [(2, 1), (2, 2), (2, 7), (2, 8), (3, 5), (3, 6), (4, 4)])
+def test_counting_stops_exactly_when_the_rest_cannot_change_the_winner(classes, votes):
+    for sequence in product(range(classes), repeat=votes):
+        settled = [
+            len({plurality(end) for end in ends(counted(sequence[:n], classes), votes - n)}) == 1
+            for n in range(votes + 1)
+        ]
+        check_against(settled, sequence, classes, lambda counts: until_won(counts, votes))
+
+
+@pytest.mark.parametrize("winner_only", [True, False])
+@pytest.mark.parametrize("confidence", [0.5, 0.7, 0.9, 0.98, 0.999])
+@pytest.mark.parametrize(("classes", "votes"), [(2, 3), (2, 5), (2, 6), (3, 5), (4, 4)])
+def test_step_one_stops_exactly_when_the_rest_cannot_change_what_it_does(classes, votes, confidence, winner_only):
+    for sequence in product(range(classes), repeat=votes):
+        settled = []
+        for n in range(votes + 1):
+            what = {
+                outcome_of_step_one(end, votes, confidence) for end in ends(counted(sequence[:n], classes), votes - n)
+            }
+            passes = {passing for passing, _ in what}
+            settled.append(n == votes or passes == {False} or (winner_only and len(what) == 1))
+        check_against(settled, sequence, classes, lambda counts: until_gate(counts, votes, confidence, winner_only))
+
+
+def check_against(settled: list[bool], sequence: tuple[int, ...], classes: int, wanted: VotesWanted) -> None:
+    for n, done in enumerate(settled):
+        more = wanted(counted(sequence[:n], classes))
+        assert (more == 0) == done
+        assert not any(settled[n : n + more])  # never asks for a vote that comes too late
+
+
+def test_of_fifty_votes_a_clear_winner_takes_half():
+    assert until_won([0, 0], 50) == 25  # the class named first wins a tie
+    assert until_won([0, 25], 50) == 1
+    assert until_won([25, 0], 50) == 0
+    assert until_gate([0, 0], 5, 0.98, winner_only=True) == 2
+    assert until_gate([1, 1], 5, 0.98, winner_only=True) == 0

@@ -53,9 +53,8 @@ def test_the_budget_bounds_every_forward_pass_and_changes_no_vote(budget, tiny_o
     t = tiny_of("bert")
     ballots = ballots_for(t, some_texts(4))
     sizes = []
-    handle = t.model.register_forward_pre_hook(
-        lambda _m, _a, kwargs: sizes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
-    )
+    key = t.model.bert.encoder.layer[1].attention.self.key
+    handle = key.register_forward_pre_hook(lambda _module, args: sizes.append(tuple(args[0].shape[:2])))
     try:
         got = collect_votes(t.smoothed(token_budget=budget), ballots)
     finally:

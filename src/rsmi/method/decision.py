@@ -28,9 +28,12 @@ class Decision:
     """(classes,), or None where step two was not needed."""
 
 
-def step_one_suffices(votes: Votes, stop_confidence: float) -> bool:
-    """Whether the first vote is clear enough; the gate counts votes whatever the aggregation."""
-    return gate_passes(int(votes.counts.max()), len(votes.ballots), stop_confidence)
+def step_one_suffices(votes: Votes, planned: int, stop_confidence: float) -> bool:
+    """Whether the first vote is clear enough; the gate counts votes whatever the aggregation.
+
+    Of `planned` votes the last may be missing where they could not have changed this.
+    """
+    return gate_passes(int(votes.counts.max()), planned, stop_confidence)
 
 
 def decide(first: Votes, second: Votes | None, aggregation: Aggregation) -> Decision:

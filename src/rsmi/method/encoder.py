@@ -1,10 +1,10 @@
-"""The only file that knows where transformers keeps embeddings and layers in each family of models."""
+"""Where transformers keeps embeddings and layers in each family of models: known here and in `stages.py` only."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from rsmi.errors import UnsupportedModelError
+from rsmi.method.stages import Stages, open_stages
 from rsmi.method.tokens import Batch
 
 # Where the list of layers stands below `model.base_model`: BERT, RoBERTa, ELECTRA, DeBERTa, MPNet; DistilBERT;
@@ -46,6 +47,8 @@ class Encoder:
     uses_segments: bool
     max_tokens: int | None
     """Longest sequence it has positions for; None where positions are relative."""
+    stages: Stages | None = None
+    """The same model layer by layer, for inference; None where its family has no fast path, and in training."""
 
     @property
     def device(self) -> torch.device:
@@ -76,9 +79,13 @@ class Encoder:
         if self.uses_segments and batch.token_type_ids is not None:
             inputs["token_type_ids"] = batch.token_type_ids
         call = self.model if model is None else model
-        with nullcontext() if shift is None else _embeddings_shifted(self.embeddings, batch.input_ids, shift):
+        with self.shifted(batch, shift):
             logits: Tensor = call(**inputs).logits
         return logits.float()
+
+    def shifted(self, batch: Batch, shift: Tensor | None) -> AbstractContextManager[None]:
+        """Add `shift`, if any, to the word embeddings of `batch` while the block runs."""
+        return nullcontext() if shift is None else _embeddings_shifted(self.embeddings, batch.input_ids, shift)
 
 
 def open_encoder(model: PreTrainedModel) -> Encoder:
@@ -86,7 +93,8 @@ def open_encoder(model: PreTrainedModel) -> Encoder:
     layers, num_layers = _layers(model)
     parameters = inspect.signature(model.forward).parameters
     segments = "token_type_ids" in parameters and getattr(model.config, "type_vocab_size", 0) > 1
-    return Encoder(model, layers, num_layers, _embedding_modules(model), segments, _max_tokens(model))
+    stages = open_stages(model, segments)
+    return Encoder(model, layers, num_layers, _embedding_modules(model), segments, _max_tokens(model), stages)
 
 
 def spread(count: int, num_layers: int) -> tuple[int, ...]:

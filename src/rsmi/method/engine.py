@@ -13,7 +13,7 @@ from rsmi.config import RsmiConfig
 from rsmi.errors import ConfigError
 from rsmi.method.decision import Array
 from rsmi.method.encoder import noise_positions
-from rsmi.method.inference import Outcome, Redraw, infer
+from rsmi.method.inference import Detail, Outcome, Redraw, infer
 from rsmi.method.inputs import check_each
 from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import Pretrained
@@ -72,11 +72,13 @@ class Engine:
             return None
         return lambda place, keys: self.substituted(texts[place], keys)
 
-    def outcomes(self, texts: Iterable[TextInput]) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
+    def outcomes(
+        self, texts: Iterable[TextInput], detail: Detail = "votes"
+    ) -> Iterator[tuple[TextInput, Encoded, Outcome]]:
         """Decide about texts as they come, in constant memory."""
         root, done = fresh_key(), 0
         for chunk in _chunks(texts):
-            rows, outcomes = self._decide(chunk, root, done)
+            rows, outcomes = self._decide(chunk, root, done, detail)
             done += len(chunk)
             yield from zip(chunk, rows, outcomes, strict=True)
 
@@ -86,15 +88,17 @@ class Engine:
         rows = [
             outcome.decision.probabilities
             for start in range(0, len(texts), _CHUNK)
-            for outcome in self._decide(texts[start : start + _CHUNK], root, start)[1]
+            for outcome in self._decide(texts[start : start + _CHUNK], root, start, "probabilities")[1]
         ]
         return np.stack(rows) if rows else np.empty((0, int(self.loaded.encoder.model.config.num_labels)))
 
-    def _decide(self, texts: Sequence[TextInput], root: int, done: int) -> tuple[list[Encoded], list[Outcome]]:
+    def _decide(
+        self, texts: Sequence[TextInput], root: int, done: int, detail: Detail
+    ) -> tuple[list[Encoded], list[Outcome]]:
         keys = [self._key(text, root, done + place) for place, text in enumerate(texts)]
         with self.lock:
             rows = self.encode(texts)
-            return rows, infer(self._smoothed(), self.config, rows, keys, self._redraw(texts))
+            return rows, infer(self._smoothed(), self.config, rows, keys, self._redraw(texts), detail)
 
     def _key(self, text: TextInput, root: int, place: int) -> int:
         """With a seed the key follows the text, so that neither its neighbours nor its place in a call matter."""
@@ -110,6 +114,7 @@ class Engine:
             pad_token_id=self.loaded.tokenizer.pad_token_id,
             token_budget=self.token_budget,
             per_row=self.seed is not None or self.loaded.encoder.device.type == "cpu",
+            stages=self.loaded.encoder.stages,
         )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from rsmi.method.decision import Array, Decision, decide, decide_sequentially, s
 from rsmi.method.masking import sample_positions, top_positions
 from rsmi.method.memory import return_free_memory
 from rsmi.method.saliency import embedding_gradient
-from rsmi.method.stopping import SequentialTest
+from rsmi.method.stopping import SequentialTest, VotesWanted, until_gate, until_won
 from rsmi.method.tokens import Encoded, by_length
-from rsmi.method.voting import Ballot, Smoothed, collect_votes
+from rsmi.method.voting import Ballot, Smoothed, Votes, collect_votes
 from rsmi.seeds import derive
 
 _BACKWARD_COST = 3  # a pass with gradients keeps its activations: a third of the tokens in the same memory
-_MakeBallot: TypeAlias = Callable[[int, str, Sequence[tuple[int, ...]]], Ballot]
+_MakeBallot: TypeAlias = Callable[[int, str, Sequence[tuple[int, ...]], slice], Ballot]
 _ROUND = 8  # votes a text still open asks for at a time under the sequential rule
 
 
@@ -43,6 +43,9 @@ class Outcome:
     masks: Masks
 
 
+Detail: TypeAlias = Literal["label", "probabilities", "votes"]
+"""What an outcome must tell. The less, the fewer copies need voting: those are left out that could not change it."""
+
 Redraw: TypeAlias = Callable[[int, Sequence[int]], Sequence[Encoded]]
 """(place of a row, keys of its copies) -> one row a copy, its words replaced at random."""
 
@@ -53,19 +56,24 @@ def infer(
     rows: Sequence[Encoded],
     keys: Sequence[int],
     redraw: Redraw | None = None,
+    detail: Detail = "votes",
 ) -> list[Outcome]:
-    """Decide about every row. A row's outcome depends on its own key only, not on the rows around it."""
+    """Decide about every row. A row's outcome depends on its own key only, not on the rows around it.
+
+    The winner is the same whatever the detail; below `votes` some of the votes, below `probabilities` their shares, are
+    those of fewer copies.
+    """
     masks = _find_masks(smoothed, config, rows, keys)
 
-    def ballot(place: int, step: str, wanted: Sequence[tuple[int, ...]]) -> Ballot:
-        copies = tuple(derive(keys[place], step, copy) for copy in range(len(wanted)))
+    def ballot(place: int, step: str, wanted: Sequence[tuple[int, ...]], part: slice) -> Ballot:
+        copies = tuple(derive(keys[place], step, copy) for copy in range(part.start, part.stop))
         drawn = () if redraw is None else tuple(redraw(place, copies))
-        return Ballot(rows[place], tuple(wanted), copies, drawn)
+        return Ballot(rows[place], tuple(wanted[part]), copies, drawn)
 
     if config.stop == "sequential":
         decisions = _decide_sequentially(smoothed, config, ballot, keys, masks)
     else:
-        decisions = _decide_in_two_steps(smoothed, config, ballot, keys, masks)
+        decisions = _decide_in_two_steps(smoothed, config, ballot, keys, masks, detail)
     return [Outcome(decision, own) for decision, own in zip(decisions, masks, strict=True)]
 
 
@@ -91,23 +99,72 @@ def _find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded],
 
 
 def _decide_in_two_steps(
-    smoothed: Smoothed, config: RsmiConfig, ballot: _MakeBallot, keys: Sequence[int], masks: Sequence[Masks]
+    smoothed: Smoothed,
+    config: RsmiConfig,
+    ballot: _MakeBallot,
+    keys: Sequence[int],
+    masks: Sequence[Masks],
+    detail: Detail,
 ) -> list[Decision]:
-    first = collect_votes(
-        smoothed,
-        [
-            ballot(i, "first", _first_masks(config, own, key))
-            for i, (key, own) in enumerate(zip(keys, masks, strict=True))
-        ],
-    )
+    first_masks = {i: _first_masks(config, own, key) for i, (key, own) in enumerate(zip(keys, masks, strict=True))}
+    first = _vote(smoothed, ballot, "first", first_masks, _step_one(config, detail))
     undecided = [
-        i for i, votes in enumerate(first) if config.two_step and not step_one_suffices(votes, config.stop_confidence)
+        i
+        for i, votes in first.items()
+        if config.two_step and not step_one_suffices(votes, config.first_votes, config.stop_confidence)
     ]
-    ballots = [
-        ballot(i, "second", _drawn_masks(config, masks[i], keys[i], "second", config.second_votes)) for i in undecided
-    ]
-    second = dict(zip(undecided, collect_votes(smoothed, ballots), strict=True))
-    return [decide(votes, second.get(i), config.aggregation) for i, votes in enumerate(first)]
+    second_masks = {i: _drawn_masks(config, masks[i], keys[i], "second", config.second_votes) for i in undecided}
+    second = _vote(smoothed, ballot, "second", second_masks, _last_step(config, config.second_votes, detail))
+    return [decide(first[i], second.get(i), config.aggregation) for i in range(len(keys))]
+
+
+def _step_one(config: RsmiConfig, detail: Detail) -> VotesWanted:
+    if not config.two_step:
+        return _last_step(config, config.first_votes, detail)
+    if detail == "votes":
+        return lambda counts: config.first_votes - sum(counts)
+    winner_only = detail == "label" and config.aggregation == "vote"
+    return lambda counts: until_gate(counts, config.first_votes, config.stop_confidence, winner_only)
+
+
+def _last_step(config: RsmiConfig, votes: int, detail: Detail) -> VotesWanted:
+    if detail == "label" and config.aggregation == "vote":
+        return lambda counts: until_won(counts, votes)
+    return lambda counts: votes - sum(counts)
+
+
+def _vote(
+    smoothed: Smoothed,
+    ballot: _MakeBallot,
+    step: str,
+    masks: Mapping[int, Sequence[tuple[int, ...]]],
+    wanted: VotesWanted,
+) -> dict[int, Votes]:
+    """Let the copies of every text vote until no further one is wanted.
+
+    A round may ask for more than that on a GPU; what comes after the last vote wanted is not looked at.
+    """
+    none = [0] * int(smoothed.encoder.model.config.num_labels)
+    votes: dict[int, Votes] = {}
+    asking = dict.fromkeys(masks, wanted(none))
+    while asking:
+        starts = {i: len(votes[i].logits) if i in votes else 0 for i in asking}
+        stops = {i: min(starts[i] + max(asking[i], smoothed.least_copies), len(masks[i])) for i in asking}
+        parts = [ballot(i, step, masks[i], slice(starts[i], stops[i])) for i in asking]
+        for i, answer in zip(asking, collect_votes(smoothed, parts), strict=True):
+            votes[i] = _cut(votes[i].followed_by(answer) if i in votes else answer, starts[i], wanted)
+        asking = {i: more for i in asking if (more := wanted(votes[i].counts.tolist())) > 0}
+    return votes
+
+
+def _cut(votes: Votes, known: int, wanted: VotesWanted) -> Votes:
+    """Leave out votes after the one that made further ones unnecessary, looking from vote `known` on."""
+    counts = votes.first(known).counts.tolist()
+    for number, choice in enumerate(votes.ballots[known:].tolist(), start=known + 1):
+        counts[choice] += 1
+        if wanted(counts) == 0:
+            return votes.first(number)
+    return votes
 
 
 def _decide_sequentially(
@@ -117,14 +174,11 @@ def _decide_sequentially(
     num_classes = int(smoothed.encoder.model.config.num_labels)
     cap, error = config.first_votes + config.second_votes, 1 - config.stop_confidence
     tests = [SequentialTest(num_classes, error, cap) for _ in keys]
-    ballots = [
-        ballot(i, "sequential", _drawn_masks(config, own, key, "sequential", cap))
-        for i, (key, own) in enumerate(zip(keys, masks, strict=True))
-    ]
+    drawn_masks = [_drawn_masks(config, own, key, "sequential", cap) for key, own in zip(keys, masks, strict=True)]
     drawn, wanted = 0, SequentialTest.first_chance(num_classes, error, cap)
     while undecided := [i for i, test in enumerate(tests) if not test.done]:
-        part = slice(drawn, min(cap, drawn + wanted))
-        votes = collect_votes(smoothed, [ballots[i].part(part) for i in undecided])
+        part = slice(drawn, min(cap, drawn + max(wanted, smoothed.least_copies)))
+        votes = collect_votes(smoothed, [ballot(i, "sequential", drawn_masks[i], part) for i in undecided])
         for i, own in zip(undecided, votes, strict=True):
             tests[i].count(own.ballots.tolist())
         drawn, wanted = part.stop, _ROUND

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rsmi.errors import UnsupportedModelError
 from rsmi.method.encoder import Encoder, Layer, map_hidden
+from rsmi.method.stages import Stages
 from rsmi.method.tokens import Batch
 from rsmi.seeds import derive, generator
 
@@ -82,8 +83,55 @@ def noisy_logits(
     encoder: Encoder, plan: NoisePlan, batch: Batch, source: NoiseSource, shift: Tensor | None = None
 ) -> Tensor:
     """Classify a batch once with fresh noise: -> (batch, classes). `shift` as in `Encoder.logits`."""
+    if encoder.stages is not None and not encoder.model.training:
+        return _in_stages(encoder, encoder.stages, plan, batch, None, source, shift)
     with noisy(encoder.layers, plan.layers, plan.std, source):
         return encoder.logits(batch, shifted_by_noise(encoder, plan, batch, source, shift))
+
+
+def noisy_copies(
+    encoder: Encoder, stages: Stages | None, plan: NoisePlan, batch: Batch, rows: Sequence[int], source: NoiseSource
+) -> Tensor:
+    """Classify copies of the rows of a batch, each with noise of its own: -> (copies, classes).
+
+    Args:
+        encoder: The classifier, in eval mode.
+        stages: What to run it by; where there is any, what comes before the first noise is computed once a row.
+        plan: Where the noise goes.
+        batch: Rows that are all different.
+        rows: The row that each copy repeats.
+        source: Noise for `batch.rows(rows)`.
+    """
+    if stages is None:
+        return noisy_logits(encoder, plan, batch.rows(rows), source)
+    if plan.embedding_std > 0:  # there is nothing before the first noise
+        return _in_stages(encoder, stages, plan, batch.rows(rows), None, source)
+    return _in_stages(encoder, stages, plan, batch, rows, source)
+
+
+def _in_stages(
+    encoder: Encoder,
+    stages: Stages,
+    plan: NoisePlan,
+    batch: Batch,
+    rows: Sequence[int] | None,
+    source: NoiseSource,
+    shift: Tensor | None = None,
+) -> Tensor:
+    """Classify layer by layer; rows become copies where the first noise sets these apart."""
+    with encoder.shifted(batch, shifted_by_noise(encoder, plan, batch, source, shift)):
+        hidden = stages.embed(batch)
+    read, tokens = batch.read, hidden.shape[1]
+    spread = None if rows is None else torch.tensor(rows, device=hidden.device)
+    for number, block in enumerate(stages.blocks):
+        hidden = block(hidden, read, number == len(stages.blocks) - 1)
+        if plan.std > 0 and number in plan.layers:
+            if spread is not None:
+                hidden, read, spread = hidden[spread], None if read is None else read[spread], None
+            shape = torch.Size((hidden.shape[0], tokens, hidden.shape[2]))
+            noise = source(number, shape)[:, : hidden.shape[1]]  # the last layer is there for the first token only
+            hidden = torch.add(hidden, noise.to(hidden), alpha=plan.std)
+    return stages.head(hidden if spread is None else hidden[spread]).float()
 
 
 def shifted_by_noise(

@@ -2,21 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from scipy.stats import binom
 
+VotesWanted: TypeAlias = Callable[[Sequence[int]], int]
+"""Votes for each class so far -> the fewest further ones after which the rest may not matter any more; 0: none."""
+
 _ROUNDING = 1e-12  # probabilities below are sums of at most a few hundred terms
 
 
+@lru_cache(maxsize=4096)
 def gate_passes(top_votes: int, votes: int, stop_confidence: float) -> bool:
     """Whether P[Bin(votes, 1/2) <= top_votes] reaches `stop_confidence`, as the authors' code computes it.
 
     With 5 votes and 0.98 only 5 of 5 pass (4 of 5 gives 0.969). It saves work; it does not bound the error.
     """
     return bool(binom.cdf(top_votes, votes, 0.5) >= stop_confidence)
+
+
+def until_won(counts: Sequence[int], votes: int) -> int:
+    """Return the fewest further votes, of `votes` in all, that could settle which class gets most of them.
+
+    A tie goes to the class named first, so an earlier class has won once a later one can only draw level.
+    """
+    left = votes - sum(counts)
+
+    def needed(winner: int, other: int) -> int:
+        behind = counts[other] + left - counts[winner]  # if all the rest went to the other one
+        return max(0, (behind + 1) // 2 if winner < other else behind // 2 + 1)
+
+    classes = range(len(counts))
+    return min(left, *(max((needed(own, other) for other in classes if other != own), default=0) for own in classes))
+
+
+def until_gate(counts: Sequence[int], votes: int, stop_confidence: float, winner_only: bool) -> int:
+    """Return the fewest further votes, of `votes` in all, that could settle what step one does.
+
+    It is settled that it fails once even the class ahead cannot pass the gate any more. That it decides is settled by
+    the last vote or, where of all it says the winner alone is wanted, once that one is beyond reach.
+    """
+    lead, drawn = max(counts), sum(counts)
+    passing = next((top for top in range(votes + 1) if gate_passes(top, votes, stop_confidence)), votes + 1)
+    # the further votes that hurt the class ahead most are spread over the others
+    failing = (
+        more
+        for more in range(votes - drawn)
+        if max(lead, -(-(drawn + more) // len(counts))) + votes - drawn - more < passing
+    )
+    to_pass = max(until_won(counts, votes), passing - lead) if winner_only else votes - drawn
+    return min(next(failing, votes - drawn), to_pass, votes - drawn)
 
 
 @lru_cache(maxsize=64)

@@ -57,15 +57,24 @@ class Batch:
             self.input_ids.to(device), self.attention_mask.to(device), types, self.maskable.to(device), self.lengths
         )
 
+    @property
+    def read(self) -> Tensor | None:
+        """Which tokens attention may read, (batch, 1, 1, tokens); None where there is no padding to pass over."""
+        return None if min(self.lengths) == max(self.lengths) else self.attention_mask.bool()[:, None, None, :]
+
     def repeat(self, times: int) -> Batch:
         """Return each row `times` times, copies of a row side by side."""
-        types = None if self.token_type_ids is None else self.token_type_ids.repeat_interleave(times, 0)
+        return self.rows([row for row in range(len(self.lengths)) for _ in range(times)])
+
+    def rows(self, which: Sequence[int]) -> Batch:
+        """Return some of the rows, in this order, any of them more than once."""
+        index = torch.tensor(which, device=self.input_ids.device)
         return Batch(
-            self.input_ids.repeat_interleave(times, 0),
-            self.attention_mask.repeat_interleave(times, 0),
-            types,
-            self.maskable.repeat_interleave(times, 0),
-            tuple(length for length in self.lengths for _ in range(times)),
+            self.input_ids[index],
+            self.attention_mask[index],
+            None if self.token_type_ids is None else self.token_type_ids[index],
+            self.maskable[index],
+            tuple(self.lengths[row] for row in which),
         )
 
 

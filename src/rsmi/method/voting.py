@@ -12,8 +12,9 @@ from rsmi.errors import UnsupportedModelError
 from rsmi.method.encoder import Encoder
 from rsmi.method.masking import hide
 from rsmi.method.memory import return_free_memory
-from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_logits, row_noise
+from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise
 from rsmi.method.saliency import evaluating
+from rsmi.method.stages import Stages
 from rsmi.method.tokens import Batch, Encoded, by_length, collate
 from rsmi.seeds import derive
 
@@ -30,6 +31,13 @@ class Smoothed:
     """Tokens of one forward pass, padding included; bounds the memory."""
     per_row: bool
     """Draw noise by each row's own key (the same whatever the batch) or for the batch at once (faster on a GPU)."""
+    stages: Stages | None
+    """What runs the copies that vote; None for the ordinary forward pass."""
+
+    @property
+    def least_copies(self) -> int:
+        """Copies of a text worth asking for at once: a GPU waits longer for the question than for the answer."""
+        return 1 if self.encoder.device.type == "cpu" else 32
 
     def batch(self, rows: Sequence[Encoded]) -> Batch:
         """Pad `rows` and move them to the model's device."""
@@ -50,10 +58,6 @@ class Ballot:
     drawn: tuple[Encoded, ...] = ()
     """Rows to mask instead of `row`, one a copy, where copies differ in their words too."""
 
-    def part(self, which: slice) -> Ballot:
-        """Return some of the copies."""
-        return Ballot(self.row, self.masks[which], self.keys[which], self.drawn[which])
-
 
 @dataclass(frozen=True, slots=True)
 class Votes:
@@ -72,6 +76,14 @@ class Votes:
     def counts(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Votes for each class."""
         return np.bincount(self.ballots, minlength=self.logits.shape[1])
+
+    def first(self, count: int) -> Votes:
+        """Return those drawn first."""
+        return Votes(self.logits[:count])
+
+    def followed_by(self, later: Votes) -> Votes:
+        """Return these votes and those drawn after them."""
+        return Votes(np.concatenate([self.logits, later.logits]))
 
 
 def collect_votes(smoothed: Smoothed, ballots: Sequence[Ballot]) -> list[Votes]:
@@ -94,18 +106,30 @@ def collect_votes(smoothed: Smoothed, ballots: Sequence[Ballot]) -> list[Votes]:
 def _classify(
     smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int]
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    results: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = [np.empty(0)] * len(rows)
+    """Classify rows, those that are equal side by side: what they share is computed once."""
+    if not rows:
+        return np.empty((0, 0))
+    alike = sorted(range(len(rows)), key=lambda i: rows[i].ids)
+    groups = [[alike[i] for i in group] for group in by_length([len(rows[i]) for i in alike], smoothed.token_budget)]
     with torch.inference_mode(), evaluating(smoothed.encoder.model):
-        for group in by_length([len(row) for row in rows], smoothed.token_budget):
-            batch = smoothed.batch([rows[i] for i in group])
-            source = smoothed.source([keys[i] for i in group], batch.lengths)
-            logits = noisy_logits(smoothed.encoder, smoothed.plan, batch, source).double().cpu().numpy()
-            if not np.isfinite(logits).all():  # argmax would quietly vote for the first class
-                raise UnsupportedModelError(
-                    "expected finite logits, got some that are not finite; load the model with dtype='float32', "
-                    "lower noise_std, or train it again"
-                )
-            for i, row in zip(group, logits, strict=True):
-                results[i] = row
-            return_free_memory()
-    return np.stack(results) if results else np.empty((0, 0))
+        answers = [_classify_group(smoothed, [rows[i] for i in group], [keys[i] for i in group]) for group in groups]
+        logits = torch.cat(answers).double().cpu().numpy()  # the only wait for a GPU
+    if not np.isfinite(logits).all():  # argmax would quietly vote for the first class
+        raise UnsupportedModelError(
+            "expected finite logits, got some that are not finite; load the model with dtype='float32', "
+            "lower noise_std, or train it again"
+        )
+    results = np.empty_like(logits)
+    results[[i for group in groups for i in group]] = logits
+    return results
+
+
+def _classify_group(smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int]) -> torch.Tensor:
+    places: dict[tuple[tuple[int, ...], ...], int] = {}
+    which = [places.setdefault((row.ids, row.type_ids), len(places)) for row in rows]
+    distinct = dict(zip(which, rows, strict=True))
+    batch = smoothed.batch([distinct[place] for place in range(len(distinct))])
+    source = smoothed.source(keys, [len(row) for row in rows])
+    logits = noisy_copies(smoothed.encoder, smoothed.stages, smoothed.plan, batch, which, source)
+    return_free_memory()
+    return logits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,8 @@ def train(
         The record of the training that is saved with a classifier; and all weights, where the engine's model is spread
         over processes and a fresh one must take them.
     """
-    encoder, synonyms = engine.loaded.encoder, engine.synonyms
+    # whole forward passes only: weights spread over processes are gathered by the modules' own calls
+    encoder, synonyms = replace(engine.loaded.encoder, stages=None), engine.synonyms
     trained = run_training(
         encoder,
         make_objective(encoder, engine.plan, engine.config, settings, engine.mask_token_id, seed),

@@ -1,0 +1,120 @@
+"""The fast path of the families whose layers are known: a classifier run layer by layer instead of all at once.
+
+Run so, the layers before the first noise are computed once for all copies of a text, and the last layer only at the one
+token that the head reads. `encoder.py` opens it; a family that is not here takes the ordinary forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from rsmi.method.tokens import Batch
+
+Block: TypeAlias = Callable[[Tensor, Tensor | None, bool], Tensor]
+"""(hidden (batch, tokens, width), which tokens are read (batch, 1, 1, tokens) or None for all, whether the output is
+wanted at the first token only) -> hidden (batch, tokens or 1, width)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The parts of a classifier in eval mode, in the order in which they run. All of it is differentiable."""
+
+    embed: Callable[[Batch], Tensor]
+    """-> (batch, tokens, width)."""
+    blocks: tuple[Block, ...]
+    head: Callable[[Tensor], Tensor]
+    """(batch, 1 or more tokens, width) -> logits (batch, classes), read off the first token."""
+
+
+def open_stages(model: PreTrainedModel, uses_segments: bool) -> Stages | None:
+    """Take a model apart, or return None for a family, or a variant of one, that is not known here."""
+    config, base = model.config, model.base_model
+    if getattr(config, "is_decoder", False) or getattr(config, "position_embedding_type", "absolute") != "absolute":
+        return None
+    head = _HEADS.get(config.model_type)
+    if head is None or type(model).__name__ not in _CLASSES:
+        return None
+    distil = config.model_type == "distilbert"
+    layers = base.transformer.layer if distil else base.encoder.layer
+
+    def embed(batch: Batch) -> Tensor:
+        segments = {"token_type_ids": batch.token_type_ids} if uses_segments else {}
+        hidden: Tensor = base.embeddings(input_ids=batch.input_ids, **segments)
+        return base.embeddings_project(hidden) if hasattr(base, "embeddings_project") else hidden
+
+    blocks = tuple(_distil_block(layer) if distil else _bert_block(layer) for layer in layers)
+    return Stages(embed, blocks, lambda hidden: head(model, hidden))
+
+
+_CLASSES = frozenset(
+    f"{family}ForSequenceClassification"
+    for family in ("Bert", "Roberta", "XLMRoberta", "Camembert", "Electra", "DistilBert")
+)
+
+
+def _pooled(model: Any, hidden: Tensor) -> Tensor:
+    logits: Tensor = model.classifier(model.base_model.pooler(hidden))
+    return logits
+
+
+def _classified(model: Any, hidden: Tensor) -> Tensor:
+    logits: Tensor = model.classifier(hidden)
+    return logits
+
+
+def _distil_head(model: Any, hidden: Tensor) -> Tensor:
+    logits: Tensor = model.classifier(model.pre_classifier(hidden[:, 0]).relu())
+    return logits
+
+
+_HEADS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "bert": _pooled,
+    "roberta": _classified,
+    "xlm-roberta": _classified,
+    "camembert": _classified,
+    "electra": _classified,
+    "distilbert": _distil_head,
+}
+
+
+def _bert_block(layer: Any) -> Block:
+    """A layer of BERT, RoBERTa or ELECTRA."""
+    own = layer.attention.self
+    width = int(own.attention_head_size)
+
+    def block(hidden: Tensor, read: Tensor | None, first_only: bool) -> Tensor:
+        asking = hidden[:, :1] if first_only else hidden
+        mixed = _attend(own.query(asking), own.key(hidden), own.value(hidden), width, read)
+        attended = layer.attention.output(mixed, asking)
+        output: Tensor = layer.output(layer.intermediate(attended), attended)
+        return output
+
+    return block
+
+
+def _distil_block(layer: Any) -> Block:
+    """A layer of DistilBERT."""
+    own = layer.attention
+    width = int(own.dim) // int(own.n_heads)
+
+    def block(hidden: Tensor, read: Tensor | None, first_only: bool) -> Tensor:
+        asking = hidden[:, :1] if first_only else hidden
+        mixed = _attend(own.q_lin(asking), own.k_lin(hidden), own.v_lin(hidden), width, read)
+        attended = layer.sa_layer_norm(own.out_lin(mixed) + asking)
+        output: Tensor = layer.output_layer_norm(layer.ffn(attended) + attended)
+        return output
+
+    return block
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, head_width: int, read: Tensor | None) -> Tensor:
+    """Mix values by attention: (batch, asking, width), twice (batch, tokens, width) -> (batch, asking, width)."""
+    query, key, value = (part.view(*part.shape[:2], -1, head_width).transpose(1, 2) for part in (query, key, value))
+    mixed = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=read)
+    return torch.flatten(mixed.transpose(1, 2), 2)
