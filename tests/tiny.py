@@ -282,12 +282,12 @@ class Tiny:
     ) -> Smoothed:
         return Smoothed(
             self.encoder,
+            self.encoder,
             NoisePlan(layers, std, embedding_std),
             mask_token_id(self.tokenizer),
             self.tokenizer.pad_token_id,
             token_budget,
             per_row,
-            self.encoder.stages,
         )
 
 

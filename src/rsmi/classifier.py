@@ -18,6 +18,8 @@ from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.errors import LabelError, NotFittedError
 from rsmi.estimator import SettingsEstimator
 from rsmi.method import checkpoint
+from rsmi.method.backends import open_voter
+from rsmi.method.encoder import Encoder
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
 from rsmi.method.inference import Detail, Outcome
@@ -51,6 +53,8 @@ class RsmiClassifier(SettingsEstimator):
             on every call, so that an attacker cannot foresee it.
         device: A torch device; by default a GPU if there is one.
         dtype: Type of the weights: "float32", "bfloat16" or "float16".
+        backend: How the copies that vote are computed: "torch", "int8" (8-bit weights and activations, on a CPU:
+            faster, and some votes differ) or "compile" (torch.compile). Gradients are always torch's own.
         token_budget: Tokens of one forward pass; lower it if memory runs out. By default 2048 on a CPU, whose caches
             hold no more, and 8192 on a GPU.
         progress: Show a progress bar on stderr; by default for 100 texts or more, on a terminal.
@@ -69,6 +73,7 @@ class RsmiClassifier(SettingsEstimator):
         seed: int | None = None,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        backend: str = "torch",
         token_budget: int | None = None,
         progress: bool | None = None,
     ) -> None:
@@ -80,6 +85,7 @@ class RsmiClassifier(SettingsEstimator):
         self.seed = seed
         self.device = device
         self.dtype = dtype
+        self.backend = backend
         self.token_budget = token_budget
         self.progress = progress
         self._lock = threading.RLock()
@@ -162,7 +168,7 @@ class RsmiClassifier(SettingsEstimator):
     def engine(self, draw: int = 0) -> Engine:
         """Return the loaded model with the settings in force, for what needs more than answers: white-box attacks."""
         self._require_fitted()
-        return self._engine(self._loaded, draw)
+        return self._engine(self._loaded, draw, self._voter())
 
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
         """Return each decision with its votes, salient tokens and masks."""
@@ -236,16 +242,21 @@ class RsmiClassifier(SettingsEstimator):
         total = len(texts) if isinstance(texts, Sequence) else total
         many = sys.stderr.isatty() and (total is None or total >= _BAR_FROM)
         shown = many if self.progress is None else self.progress
-        outcomes = self._engine(self._loaded).outcomes(texts, detail)
+        outcomes = self.engine().outcomes(texts, detail)
         yield from tqdm(outcomes, "classify", total, unit="text", disable=not shown, dynamic_ncols=True)
 
-    def _engine(self, loaded: Pretrained, draw: int = 0) -> Engine:
+    def _engine(self, loaded: Pretrained, draw: int = 0, voter: Encoder | None = None) -> Engine:
         seed = None if self.seed is None else as_count(self.seed, "seed", 0)
         seed = derive(seed, "draw", draw) if seed is not None and draw else seed
         budget = (
             loaded.encoder.token_budget if self.token_budget is None else as_count(self.token_budget, "token_budget", 1)
         )
-        return Engine(loaded, self.config_, seed, budget, self._table(), self._lock)
+        return Engine(loaded, voter or loaded.encoder, self.config_, seed, budget, self._table(), self._lock)
+
+    def _voter(self) -> Encoder:
+        if self._made_voter is None or self._made_voter[0] != self.backend:  # once, not on every call
+            self._made_voter = (self.backend, open_voter(self._loaded.encoder, self.backend))
+        return self._made_voter[1]
 
     def _table(self) -> SynonymTable | None:
         if not isinstance(self.synonyms, (str, Path)):
@@ -284,6 +295,7 @@ class RsmiClassifier(SettingsEstimator):
 
     def _adopt(self, loaded: Pretrained, classes: tuple[Label, ...]) -> None:
         self._loaded = loaded
+        self._made_voter: tuple[str, Encoder] | None = None
         self.classes_ = np.array(classes)
         self.training_ = getattr(self, "training_", {})
 

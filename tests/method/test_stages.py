@@ -66,8 +66,8 @@ def test_copies_share_what_comes_before_the_noise_and_differ_after_it(family, pl
     batch, which = t.smoothed().batch(t.rows(TEXTS)), [2, 0, 0, 5, 2, 1]
     source = row_noise([derive(8, i) for i in range(len(which))], batch.rows(which).lengths)
     expected = noisy_logits(plain(t), plan, batch.rows(which), source)
-    for stages in (t.encoder.stages, None):
-        assert torch.allclose(noisy_copies(t.encoder, stages, plan, batch, which, source), expected, atol=1e-5)
+    for encoder in (t.encoder, plain(t)):
+        assert torch.allclose(noisy_copies(encoder, plan, batch, which, source), expected, atol=1e-5)
     assert plan.silent == torch.allclose(expected[1], expected[2], atol=1e-5)
 
 
@@ -86,7 +86,7 @@ def test_layers_before_the_first_noise_run_once_a_row(family, tiny_of):
     stages = replace(t.encoder.stages, blocks=tuple(counted(block) for block in t.encoder.stages.blocks))
     batch = t.smoothed().batch(t.rows(TEXTS[:2]))
     source = row_noise(range(10), batch.rows([0, 1] * 5).lengths)
-    noisy_copies(t.encoder, stages, NoisePlan((1,), 0.5), batch, [0, 1] * 5, source)
+    noisy_copies(replace(t.encoder, stages=stages), NoisePlan((1,), 0.5), batch, [0, 1] * 5, source)
     assert seen == [(2, False), (2, False), (10, False), (10, True)]
 
 
@@ -109,7 +109,7 @@ def test_votes_are_those_of_the_ordinary_path(family, tiny_of):
     masks = ((1,), (2,), (1,), (1, 2), (), (2,))
     ballots = [Ballot(row, masks, tuple(derive(i, copy) for copy in range(6))) for i, row in enumerate(rows)]
     fast = collect_votes(t.smoothed(token_budget=60), ballots)
-    slow = collect_votes(replace(t.smoothed(token_budget=60), encoder=plain(t), stages=None), ballots)
+    slow = collect_votes(replace(t.smoothed(token_budget=60), voter=plain(t)), ballots)
     for one, other in zip(fast, slow, strict=True):
         assert np.allclose(one.logits, other.logits, atol=1e-5)
         assert one.ballots.tolist() == other.ballots.tolist()
@@ -123,7 +123,7 @@ def test_noise_drawn_for_a_whole_batch_has_the_same_votes_in_distribution(tiny_o
     shares = []
     for encoder, key in ((t.encoder, 1), (plain(t), 2)):
         source = batch_noise(key, torch.device("cpu"))
-        logits = noisy_copies(encoder, encoder.stages, NoisePlan((0, 2), 1.0), batch, [0] * draws, source)
+        logits = noisy_copies(encoder, NoisePlan((0, 2), 1.0), batch, [0] * draws, source)
         shares.append(float((logits.argmax(1) == 0).double().mean()))
     spread = (shares[1] * (1 - shares[1]) * 2 / draws) ** 0.5
     assert 0.05 < shares[1] < 0.95

@@ -12,7 +12,7 @@ import numpy as np
 from rsmi.config import RsmiConfig
 from rsmi.errors import ConfigError
 from rsmi.method.decision import Array
-from rsmi.method.encoder import noise_positions
+from rsmi.method.encoder import Encoder, noise_positions
 from rsmi.method.inference import Detail, Outcome, Redraw, infer
 from rsmi.method.inputs import check_each
 from rsmi.method.noise import NoisePlan
@@ -31,6 +31,8 @@ class Engine:
     """Everything a call needs, fixed for that call."""
 
     loaded: Pretrained
+    voter: Encoder
+    """What classifies the copies that vote; see `backends`."""
     config: RsmiConfig
     seed: int | None
     token_budget: int
@@ -109,12 +111,12 @@ class Engine:
     def _smoothed(self) -> Smoothed:
         return Smoothed(
             encoder=self.loaded.encoder,
+            voter=self.voter,
             plan=self.plan,
             mask_token_id=self.mask_token_id,
             pad_token_id=self.loaded.tokenizer.pad_token_id,
             token_budget=self.token_budget,
             per_row=self.seed is not None or self.loaded.encoder.device.type == "cpu",
-            stages=self.loaded.encoder.stages,
         )
 
 

@@ -89,24 +89,21 @@ def noisy_logits(
         return encoder.logits(batch, shifted_by_noise(encoder, plan, batch, source, shift))
 
 
-def noisy_copies(
-    encoder: Encoder, stages: Stages | None, plan: NoisePlan, batch: Batch, rows: Sequence[int], source: NoiseSource
-) -> Tensor:
+def noisy_copies(encoder: Encoder, plan: NoisePlan, batch: Batch, rows: Sequence[int], source: NoiseSource) -> Tensor:
     """Classify copies of the rows of a batch, each with noise of its own: -> (copies, classes).
+
+    Where the model has stages, what comes before the first noise is computed once a row.
 
     Args:
         encoder: The classifier, in eval mode.
-        stages: What to run it by; where there is any, what comes before the first noise is computed once a row.
         plan: Where the noise goes.
         batch: Rows that are all different.
         rows: The row that each copy repeats.
         source: Noise for `batch.rows(rows)`.
     """
-    if stages is None:
+    if encoder.stages is None or plan.embedding_std > 0:  # nothing can be had, or comes, before the first noise
         return noisy_logits(encoder, plan, batch.rows(rows), source)
-    if plan.embedding_std > 0:  # there is nothing before the first noise
-        return _in_stages(encoder, stages, plan, batch.rows(rows), None, source)
-    return _in_stages(encoder, stages, plan, batch, rows, source)
+    return _in_stages(encoder, encoder.stages, plan, batch, rows, source)
 
 
 def _in_stages(

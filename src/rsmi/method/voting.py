@@ -14,7 +14,6 @@ from rsmi.method.masking import hide
 from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise
 from rsmi.method.saliency import evaluating
-from rsmi.method.stages import Stages
 from rsmi.method.tokens import Batch, Encoded, by_length, collate
 from rsmi.seeds import derive
 
@@ -24,6 +23,9 @@ class Smoothed:
     """A classifier with its noise: what turns rows of tokens into random logits."""
 
     encoder: Encoder
+    """What gradients are taken of."""
+    voter: Encoder
+    """What classifies the copies that vote: the same, or a faster version of it without gradients."""
     plan: NoisePlan
     mask_token_id: int
     pad_token_id: int
@@ -31,8 +33,6 @@ class Smoothed:
     """Tokens of one forward pass, padding included; bounds the memory."""
     per_row: bool
     """Draw noise by each row's own key (the same whatever the batch) or for the batch at once (faster on a GPU)."""
-    stages: Stages | None
-    """What runs the copies that vote; None for the ordinary forward pass."""
 
     @property
     def least_copies(self) -> int:
@@ -111,7 +111,7 @@ def _classify(
         return np.empty((0, 0))
     alike = sorted(range(len(rows)), key=lambda i: rows[i].ids)
     groups = [[alike[i] for i in group] for group in by_length([len(rows[i]) for i in alike], smoothed.token_budget)]
-    with torch.inference_mode(), evaluating(smoothed.encoder.model):
+    with torch.inference_mode(), evaluating(smoothed.voter.model):
         answers = [_classify_group(smoothed, [rows[i] for i in group], [keys[i] for i in group]) for group in groups]
         logits = torch.cat(answers).double().cpu().numpy()  # the only wait for a GPU
     if not np.isfinite(logits).all():  # argmax would quietly vote for the first class
@@ -130,6 +130,6 @@ def _classify_group(smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[
     distinct = dict(zip(which, rows, strict=True))
     batch = smoothed.batch([distinct[place] for place in range(len(distinct))])
     source = smoothed.source(keys, [len(row) for row in rows])
-    logits = noisy_copies(smoothed.encoder, smoothed.stages, smoothed.plan, batch, which, source)
+    logits = noisy_copies(smoothed.voter, smoothed.plan, batch, which, source)
     return_free_memory()
     return logits
