@@ -39,6 +39,8 @@ def main() -> None:
     parser.add_argument("--max-words", type=int, help="cut texts to so many words between spaces first")
     parser.add_argument("--victim", type=Path, required=True, help="folder of a fine-tuned classifier")
     parser.add_argument("--max-length", type=int, required=True, help="tokens the victim reads")
+    parser.add_argument("--variant", default="plain", help="plain, or `own` for the settings saved with the classifier")
+    parser.add_argument("--backend", default="torch", help="how the victim is run: torch, int8 or compile")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--together", type=int, default=TOGETHER)
     parser.add_argument("--vectors", type=Path, help="npz with `words` and `vectors`, for textfooler")
@@ -50,8 +52,9 @@ def main() -> None:
     texts = [cut(text, options.max_words) for text in data.texts]
     clock = Clock()
     attack = made(options, clock)
-    config = RsmiConfig.variant("plain", max_length=options.max_length)
-    target = RsmiClassifier.from_pretrained(options.victim, config, seed=0, progress=False)
+    plain = RsmiConfig.variant("plain", max_length=options.max_length)
+    config = None if options.variant == "own" else plain
+    target = RsmiClassifier.from_pretrained(options.victim, config, seed=0, progress=False, backend=options.backend)
     target.query = clock.timed("victim", target.query)  # type: ignore[method-assign]
     target.query(texts[:4])  # what is set up at the first call is not part of the attack
     clock.restart()

@@ -13,6 +13,7 @@ all the rest of `total`.
 import argparse
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,10 +24,14 @@ import torch
 import transformers
 from inject import NEEDS, add_options, guest_resources
 
+from rsmi import RsmiClassifier
 from rsmi.attacks.textattack_offline import GuestResources, load_textattack
-from rsmi.attacks.textattack_wrapper import as_input, recipe
+from rsmi.attacks.textattack_wrapper import TextAttackVictim, as_input, recipe
 from rsmi.data import load_data
 from rsmi.records import TextInput
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+from naive import AuthorsTarget, Naive
 
 MODELS = ("victim", "encoder", "masked_lm")
 
@@ -42,6 +47,13 @@ def main() -> None:
     parser.add_argument("--columns", nargs=2, default=[], help="names of the two texts of a pair")
     parser.add_argument("--victim", type=Path, required=True, help="folder of a fine-tuned classifier")
     parser.add_argument("--max-length", type=int, required=True, help="tokens the victim reads")
+    parser.add_argument(
+        "--as",
+        dest="kind",
+        choices=["transformers", "rsmi", "authors"],
+        default="transformers",
+        help="what answers: TextAttack's own wrapper of the model, our classifier, or the authors' algorithm",
+    )
     parser.add_argument("--padding", choices=["dynamic", "max"], default="max", help="max is TextAttack's own")
     parser.add_argument(
         "--special-tokens",
@@ -59,15 +71,15 @@ def main() -> None:
     data = load_data(options.data, options.split).take(options.num, options.seed)
     clock = Clock()
     resources = timed_resources(guest_resources(options, options.attack), clock)
-    wrapper = victim(options, load_textattack(resources.nltk_data), clock)
+    textattack = load_textattack(resources.nltk_data)
+    wrapper, numbers = victim(options, textattack, clock) if options.kind == "transformers" else ours(options, clock)
     attack = recipe(options.attack, wrapper, resources, batch_size=options.batch_size)
     if options.attack == "bae":
         swap = attack.transformation
         swap._encode_text = clock.timed("masked_lm", swap._encode_text)
     for index, (text, label) in enumerate(zip(data.texts, data.labels, strict=True)):
         if index not in done:
-            number = wrapper.model.config.label2id[str(label)]
-            record = attacked(attack, cut(text, options.max_words), number, tuple(options.columns), clock)
+            record = attacked(attack, cut(text, options.max_words), numbers[str(label)], tuple(options.columns), clock)
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"index": index, "label": label, **record}, ensure_ascii=False) + "\n")
 
@@ -75,7 +87,9 @@ def main() -> None:
 def opened(options: argparse.Namespace) -> set[int]:
     """Return the indices in the file; refuse to go on with a file of other settings."""
     settings = {
-        name: str(value) for name, value in sorted(vars(options).items()) if name not in ("out", "cache", "num")
+        name: str(value)
+        for name, value in sorted(vars(options).items())
+        if name not in ("out", "cache", "num") and (name, value) != ("kind", "transformers")
     }
     beside = options.out.with_suffix(".settings.json")
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -132,8 +146,20 @@ def timed_resources(resources: GuestResources, clock: Clock) -> GuestResources:
     return resources
 
 
-def victim(options: argparse.Namespace, textattack: Any, clock: Clock) -> Any:
-    """Return TextAttack's wrapper of a classifier, with the chosen padding."""
+def ours(options: argparse.Namespace, clock: Clock) -> tuple[Any, dict[str, int]]:
+    """Return a classifier of ours, or the authors' algorithm on its weights, as TextAttack asks it."""
+    classifier = RsmiClassifier.from_pretrained(options.victim, seed=0, progress=False)
+    numbers = {str(label): number for number, label in enumerate(classifier.classes_.tolist())}
+    target: Any = classifier
+    if options.kind == "authors":
+        engine = classifier.engine()
+        target = AuthorsTarget(classifier, Naive.of(engine.loaded, engine.plan, engine.config, seed=0))
+    target.query = clock.timed("victim", target.query)
+    return TextAttackVictim(target), numbers
+
+
+def victim(options: argparse.Namespace, textattack: Any, clock: Clock) -> tuple[Any, dict[str, int]]:
+    """Return TextAttack's wrapper of a classifier, with the chosen padding, and the numbers of its classes."""
     padding = {"dynamic": "longest", "max": "max_length"}[options.padding]
 
     class Wrapper(textattack.models.wrappers.HuggingFaceModelWrapper):  # type: ignore[misc]
@@ -158,7 +184,7 @@ def victim(options: argparse.Namespace, textattack: Any, clock: Clock) -> Any:
             return model(**inputs).logits
 
     call = clock.timed("victim", answer)
-    return wrapper
+    return wrapper, dict(model.config.label2id)
 
 
 def cut(text: TextInput, max_words: int | None) -> TextInput:

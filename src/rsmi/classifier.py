@@ -61,6 +61,7 @@ class RsmiClassifier(SettingsEstimator):
     """
 
     training_: dict[str, Any]
+    _made_voter: tuple[str, Encoder] | None = None
 
     def __init__(
         self,
@@ -295,7 +296,7 @@ class RsmiClassifier(SettingsEstimator):
 
     def _adopt(self, loaded: Pretrained, classes: tuple[Label, ...]) -> None:
         self._loaded = loaded
-        self._made_voter: tuple[str, Encoder] | None = None
+        self._made_voter = None
         self.classes_ = np.array(classes)
         self.training_ = getattr(self, "training_", {})
 

@@ -137,3 +137,39 @@ def test_the_live_view_shows_counts_speed_and_the_changed_words(run, victim, tab
     struck = [line.plain[span.start : span.end] for span in line.spans if "strike" in str(span.style)]
     assert len(struck) == fooled.words_changed
     assert all(word in fooled.original for word in struck)
+
+
+def test_doctor_plans_an_attack_and_predictions(run, victim, table):
+    code, stdout, stderr = run(
+        "doctor", "--plan", victim, table, "--attack", "deepwordbug", "--num", 12, "--calibrate", 4, "--json"
+    )
+    assert code == 0, stderr
+    plan = json.loads(stdout)
+    assert (plan["inputs"], plan["calibrated"]) == (12, 4)
+    assert 0 < plan["low"] <= plan["seconds"] <= plan["high"]
+    assert plan["queries"] > 12
+    code, stdout, _ = run("doctor", "--plan", victim, table, "--num", 12)
+    assert code == 0
+    assert "time" in stdout
+    assert "queries" not in stdout
+
+
+def test_doctor_says_what_a_plan_needs(run, victim):
+    code, _, stderr = run("doctor", "--plan", victim)
+    assert code == 2
+    assert "expected MODEL and DATA" in stderr
+    code, _, stderr = run("doctor", victim)
+    assert code == 2
+    assert "without --plan" in stderr
+
+
+def test_the_backend_is_part_of_a_run(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    assert run("attack", victim, table, *SMALL, "--backend", "int8", "--out", out)[0] == 0
+    assert read_run(out)[0]["backend"] == "int8"
+    code, _, stderr = run("attack", victim, table, *SMALL, "--out", out, "--resume")
+    assert code == 1
+    assert "other backend" in stderr
+    code, _, stderr = run("predict", victim, "a good film", "--backend", "onnx")
+    assert code == 1
+    assert "backend: expected one of torch, int8, compile, got 'onnx'" in stderr

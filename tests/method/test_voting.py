@@ -91,3 +91,12 @@ def test_batch_noise_votes_are_random_but_repeatable(tiny_of):
 
 def test_no_ballots_give_no_votes(tiny_of):
     assert collect_votes(tiny_of("bert").smoothed(), []) == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_noise_equal_copies_agree_to_the_last_bit_and_cost_one_pass(family, tiny_of):
+    t = tiny_of(family)
+    rows = t.rows(some_texts(5, 4, 9, seed=4))
+    ballots = [Ballot(row, ((1,), (), (1,), (2,)) * 5, tuple(range(20))) for row in rows]
+    for votes in collect_votes(t.smoothed(std=0.0, token_budget=40), ballots):
+        assert len({tuple(row) for row in votes.logits[0::4].tolist() + votes.logits[2::4].tolist()}) == 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
+from rsmi.app.options import Backend, Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
 
 if TYPE_CHECKING:
     from rsmi.attacks.base import Attack
@@ -51,6 +51,7 @@ def attack(
     label_column: LabelColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
+    backend: Backend = "torch",
     token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
@@ -65,7 +66,7 @@ def attack(
     rows = load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column)
     sample = rows.take(min(num, len(rows)), sample_seed)
     chosen = open_attack(attack_name, max_queries, more_settings)
-    classifier = open_model(model, variant, seed, device, dtype, token_budget, progress=False)
+    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=False)
     typer.echo(f"{attack_name} on {len(sample)} of {len(rows)} texts ({rows.source}), sample {sample_seed}", err=True)
     for what, which in chosen.resources.items():
         typer.echo(f"  {what}: {which}", err=True)
@@ -132,6 +133,7 @@ def _describe_model(model: str, classifier: RsmiClassifier) -> dict[str, Any]:
 
     return {
         "model": {"name": model, "fingerprint": classifier.fingerprint, "config": classifier.config_.to_dict()},
+        "backend": classifier.backend,
         "model_seed": classifier.seed,
         "versions": versions(),
     }

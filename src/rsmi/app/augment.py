@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, attack_shown, open_attack
-from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
+from rsmi.app.options import Backend, Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
 from rsmi.writing import write_text
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def augment(
     label_column: LabelColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
+    backend: Backend = "torch",
     token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +47,7 @@ def augment(
 
     rows = load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column)
     sample = rows.take(min(num, len(rows)), sample_seed)
-    classifier = open_model(model, variant, seed, device, dtype, token_budget, progress=False)
+    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=False)
     chosen = open_attack(attack_name, max_queries, more_settings)
     counts = write_adversarial(classifier, model, chosen, sample, out, seed, together)
     if as_json:

@@ -1,4 +1,4 @@
-"""`rsmi doctor`: versions, devices and resources, and how to get what is missing."""
+"""`rsmi doctor`: versions, devices and resources, how to get what is missing, and what a run would take."""
 
 from __future__ import annotations
 
@@ -6,18 +6,47 @@ import json
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.options import Json
+from rsmi.app.options import Backend, Device, Dtype, Json, TokenBudget, Variant
+
+if TYPE_CHECKING:
+    from rsmi.evaluation.planning import Plan
 
 _PACKAGES = ("rsmi", "torch", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "scikit-learn")
 _EXTRAS = {"lora": "peft", "textattack": "textattack", "serve": "fastapi", "cluster": "ray", "report": "matplotlib"}
 
 
-def doctor(as_json: Json = False) -> None:
-    """Show versions, devices and resources; exit with 1 if the embedded default is not complete."""
+def doctor(
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="With --plan: the model of the run.")] = None,
+    data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="With --plan: its texts.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Tell what a run on MODEL and DATA would take.")] = False,
+    attack: Annotated[str | None, typer.Option("--attack", help="Plan this attack; else plan predictions.")] = None,
+    num: Annotated[int, typer.Option("--num", min=1, help="Texts of the planned run.")] = 1000,
+    calibrate: Annotated[int, typer.Option("--calibrate", min=1, help="Texts to run now, to find out.")] = 32,
+    split: Annotated[str, typer.Option("--split", help="Split of the data: test, dev, train or all.")] = "test",
+    variant: Variant = None,
+    device: Device = None,
+    dtype: Dtype = "float32",
+    backend: Backend = "torch",
+    token_budget: TokenBudget = None,
+    as_json: Json = False,
+) -> None:
+    """Show versions, devices and resources; exit with 1 if the embedded default is not complete.
+
+    With --plan, run a few texts and tell how long the whole run would take, and how much memory.
+    """
+    if plan:
+        if model is None or data is None:
+            raise typer.BadParameter("--plan: expected MODEL and DATA, as in rsmi doctor --plan runs/mine data.csv")
+        _show_plan(
+            _plan(model, data, attack, num, calibrate, split, variant, device, dtype, backend, token_budget), as_json
+        )
+        return
+    if model is not None:
+        raise typer.BadParameter(f"{model}: expected no model without --plan")
     report = collect()
     if as_json:
         typer.echo(json.dumps(report))
@@ -25,6 +54,54 @@ def doctor(as_json: Json = False) -> None:
         _print(report)
     if not all(entry["present"] for entry in report["resources"]):
         raise typer.Exit(1)
+
+
+def _plan(
+    model: str,
+    data: str,
+    attack: str | None,
+    num: int,
+    calibrate: int,
+    split: str,
+    variant: str | None,
+    device: str | None,
+    dtype: str,
+    backend: str,
+    token_budget: int | None,
+) -> Plan:
+    from rsmi.app.loading import open_model
+    from rsmi.attacks.catalogue import make_attack
+    from rsmi.data import load_data
+    from rsmi.evaluation.planning import plan_attack, plan_predictions
+
+    rows = load_data(data, split)
+    sample = rows.take(min(num, len(rows)), 0)
+    chosen = None if attack is None else make_attack(attack)
+    classifier = open_model(model, variant, 0, device, dtype, backend, token_budget, progress=False)
+    what = "predictions" if attack is None else attack
+    typer.echo(f"{what}: {min(calibrate, len(sample))} of {len(sample)} texts ({rows.source}) run now", err=True)
+    if chosen is None:
+        return plan_predictions(classifier.predict, sample, calibrate)
+    return plan_attack(classifier, chosen, sample, calibrate)
+
+
+def _show_plan(plan: Plan, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(plan.to_dict()))
+        return
+    typer.echo(f"texts       {plan.inputs} ({plan.calibrated} run now, in {_duration(plan.calibration_seconds)})")
+    typer.echo(f"time        {_duration(plan.seconds)}  [{_duration(plan.low)} to {_duration(plan.high)}]")
+    if plan.queries is not None:
+        typer.echo(f"queries     {plan.queries:.0f}")
+    if plan.peak_mib is not None:
+        typer.echo(f"memory      {plan.peak_mib:.0f} MiB, whatever the number of texts")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    return f"{minutes:.1f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
 def collect() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rsmi.app.options import (
+    Backend,
     Device,
     Dtype,
     Json,
@@ -35,6 +36,7 @@ def evaluate(
     label_column: LabelColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
+    backend: Backend = "torch",
     token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +48,7 @@ def evaluate(
     rows = load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column)
     if num is not None:
         rows = rows.take(min(num, len(rows)), sample_seed)
-    classifier = open_model(model, variant, seed, device, dtype, token_budget, progress=True)
+    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=True)
     accuracy = measure_accuracy(classifier, rows.texts, rows.labels)
     if as_json:
         about: dict[str, Any] = {"model": model, "data": rows.name, "split": rows.split, "source": rows.source}

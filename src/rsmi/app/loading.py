@@ -14,6 +14,7 @@ def open_model(
     seed: int | None,
     device: str | None,
     dtype: str,
+    backend: str,
     token_budget: int | None,
     progress: bool | None,
 ) -> RsmiClassifier:
@@ -21,7 +22,13 @@ def open_model(
     from rsmi.classifier import RsmiClassifier
 
     classifier = RsmiClassifier.from_pretrained(
-        model, seed=seed, device=device, dtype=dtype, token_budget=token_budget, progress=progress
+        model,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        backend=backend,
+        token_budget=token_budget,
+        progress=progress,
     )
     if variant is not None:
         classifier.config = classifier.config_.as_variant(variant)

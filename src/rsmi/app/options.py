@@ -17,6 +17,9 @@ Seed = Annotated[
 ]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, ...; by default a GPU if any.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="Type of the weights: float32, bfloat16 or float16.")]
+Backend = Annotated[
+    str, typer.Option("--backend", help="How copies are classified: torch, int8 (CPU, faster, rounded) or compile.")
+]
 TokenBudget = Annotated[
     int | None, typer.Option("--token-budget", min=1, help="Tokens of one forward pass; bounds memory.")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rsmi.app.options import Device, Dtype, Json, PairColumn, Seed, TextColumn, TokenBudget, Variant
+from rsmi.app.options import Backend, Device, Dtype, Json, PairColumn, Seed, TextColumn, TokenBudget, Variant
 
 if TYPE_CHECKING:
     from rsmi.records import TextInput
@@ -30,6 +30,7 @@ def predict(
     pair_column: PairColumn = None,
     device: Device = None,
     dtype: Dtype = "float32",
+    backend: Backend = "torch",
     token_budget: TokenBudget = None,
     as_json: Json = False,
 ) -> None:
@@ -42,7 +43,7 @@ def predict(
         raise typer.BadParameter("expected texts or --file, and not both", param_hint="TEXT")
     pending: Iterable[TextInput] = iter_texts(file, text_column, pair_column) if file is not None else (texts or [])
     bar = None if file is None else True
-    classifier = open_model(model, variant, seed, device, dtype, token_budget, progress=bar)
+    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=bar)
     for prediction in classifier.explain_iter(pending):
         if as_json:
             values = prediction.to_dict()

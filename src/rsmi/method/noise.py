@@ -128,7 +128,8 @@ def _in_stages(
             shape = torch.Size((hidden.shape[0], tokens, hidden.shape[2]))
             noise = source(number, shape)[:, : hidden.shape[1]]  # the last layer is there for the first token only
             hidden = torch.add(hidden, noise.to(hidden), alpha=plan.std)
-    return stages.head(hidden if spread is None else hidden[spread]).float()
+    logits = stages.head(hidden).float()
+    return logits if spread is None else logits[spread]  # without noise copies agree to the last bit
 
 
 def shifted_by_noise(

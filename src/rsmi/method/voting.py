@@ -106,9 +106,13 @@ def collect_votes(smoothed: Smoothed, ballots: Sequence[Ballot]) -> list[Votes]:
 def _classify(
     smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int]
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Classify rows, those that are equal side by side: what they share is computed once."""
+    """Classify rows, those that are equal side by side: what they share is computed once, without noise all of it."""
     if not rows:
         return np.empty((0, 0))
+    if smoothed.plan.silent:
+        distinct, which = _distinct(rows)
+        if len(distinct) < len(rows):
+            return _classify(smoothed, distinct, [0] * len(distinct))[which]
     alike = sorted(range(len(rows)), key=lambda i: rows[i].ids)
     groups = [[alike[i] for i in group] for group in by_length([len(rows[i]) for i in alike], smoothed.token_budget)]
     with torch.inference_mode(), evaluating(smoothed.voter.model):
@@ -125,11 +129,17 @@ def _classify(
 
 
 def _classify_group(smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int]) -> torch.Tensor:
-    places: dict[tuple[tuple[int, ...], ...], int] = {}
-    which = [places.setdefault((row.ids, row.type_ids), len(places)) for row in rows]
-    distinct = dict(zip(which, rows, strict=True))
-    batch = smoothed.batch([distinct[place] for place in range(len(distinct))])
+    distinct, which = _distinct(rows)
+    batch = smoothed.batch(distinct)
     source = smoothed.source(keys, [len(row) for row in rows])
     logits = noisy_copies(smoothed.voter, smoothed.plan, batch, which, source)
     return_free_memory()
     return logits
+
+
+def _distinct(rows: Sequence[Encoded]) -> tuple[list[Encoded], list[int]]:
+    """Return rows that the model can tell apart, and which of them each row is."""
+    places: dict[tuple[tuple[int, ...], ...], int] = {}
+    which = [places.setdefault((row.ids, row.type_ids), len(places)) for row in rows]
+    found = dict(zip(which, rows, strict=True))
+    return [found[place] for place in range(len(found))], which

@@ -1,0 +1,165 @@
+r"""Attacks end to end: TextAttack and the native engine on the same inputs with the same resources, in one run.
+
+    python benchmarks/attack_speed.py --textattack .venv-textattack/bin/python --victim runs/parity/ag_news \
+        --defended runs/demo/rsmi --vectors runs/parity/vectors.npz --work runs/attack_speed --out attack_speed
+
+Runs benchmarks/parity/oracle.py and native.py by turns, once a repeat, and divides seconds by seconds. `plain` is a
+fine-tuned victim on AG News: TextAttack's wrapper padded to 512 tokens (its default) and to the longest text, against
+ours in float32 and in 8 bits. `rsmi` is a defended victim on `mr`: TextAttack driving our classifier, or the authors'
+algorithm on the same weights, against the native engine driving our classifier. Writes OUT.json and OUT.md.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from environment import environment
+
+PARITY = Path(__file__).resolve().parent / "parity"
+ROOT = PARITY.parent.parent
+
+Side = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--textattack", type=Path, required=True, help="Python with TextAttack: see parity/")
+    parser.add_argument("--victim", type=Path, required=True, help="fine-tuned classifier of ag_news")
+    parser.add_argument("--defended", type=Path, required=True, help="RSMI classifier of mr")
+    parser.add_argument("--vectors", type=Path, required=True)
+    parser.add_argument("--num", type=int, default=8, help="inputs; of the two slowest ways only --few")
+    parser.add_argument("--few", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, help="of the two slowest ways one")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", choices=["plain", "rsmi"])
+    parser.add_argument("--work", type=Path, required=True, help="folder for records")
+    parser.add_argument("--out", type=Path, required=True, help="result, without an ending")
+    options = parser.parse_args()
+    sets = {"plain": plain(options), "rsmi": rsmi(options)}
+    results = {name: measured(name, ways, options) for name, ways in sets.items() if options.only in (None, name)}
+    found = {"results": results, "threads": options.threads, "environment": environment()}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    options.out.with_suffix(".md").write_text(page(found), encoding="utf-8")
+    print(page(found))
+
+
+def plain(options: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the commands of the fine-tuned victim; the last but one is the one compared."""
+    inputs = ["--attack", "textfooler", "--data", "ag_news", "--victim", str(options.victim)]
+    inputs += ["--vectors", str(options.vectors), "--threads", str(options.threads)]
+    theirs = ["--special-tokens", "split", "--padding"]
+    num, few = ["--num", str(options.num)], ["--num", str(options.few)]
+    return {
+        "TextAttack, padded to 512": ["oracle", *inputs, *few, *theirs, "max", "--max-length", "512"],
+        "TextAttack, padded to the longest": [
+            "oracle",
+            *inputs,
+            *num,
+            *theirs[:-1],
+            "--max-length",
+            "96",
+            "--padding",
+            "dynamic",
+        ],
+        "ours": ["native", *inputs, *num, "--max-length", "96"],
+        "ours, 8 bits": ["native", *inputs, *num, "--max-length", "96", "--backend", "int8"],
+    }
+
+
+def rsmi(options: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the commands of the defended victim."""
+    inputs = ["--attack", "textfooler", "--data", "mr", "--victim", str(options.defended), "--max-length", "256"]
+    inputs += ["--vectors", str(options.vectors), "--threads", str(options.threads)]
+    num, few = ["--num", str(options.num)], ["--num", str(options.few)]
+    return {
+        "TextAttack, the authors' algorithm": ["oracle", *inputs, *few, "--as", "authors"],
+        "TextAttack, our classifier": ["oracle", *inputs, *num, "--as", "rsmi"],
+        "ours": ["native", *inputs, *num, "--variant", "own"],
+        "ours, 8 bits": ["native", *inputs, *num, "--variant", "own", "--backend", "int8"],
+    }
+
+
+def measured(name: str, ways: dict[str, list[str]], options: argparse.Namespace) -> list[Side]:
+    """Run all ways by turns and return what each took."""
+    runs: dict[str, list[dict[int, Any]]] = {way: [] for way in ways}
+    for repeat in range(options.repeats):
+        for number, (way, command) in enumerate(ways.items()):
+            if number == 0 and repeat > 0:
+                continue
+            out = options.work / f"{name}-{number}-{repeat}.jsonl"
+            if not out.exists() or len(out.read_text().splitlines()) < int(command[command.index("--num") + 1]):
+                out.unlink(missing_ok=True)
+                out.with_suffix(".settings.json").unlink(missing_ok=True)
+                call(command, out, options)
+            runs[way].append({line["index"]: line for line in map(json.loads, out.read_text().splitlines())})
+    return [side(way, own, runs["ours"]) for way, own in runs.items()]
+
+
+def call(command: list[str], out: Path, options: argparse.Namespace) -> None:
+    """Run one command of parity/."""
+    python = str(options.textattack) if command[0] == "oracle" else sys.executable
+    script = str(PARITY / f"{command[0]}.py")
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_WAIT_POLICY": "PASSIVE"}
+    subprocess.run([python, script, *command[1:], "--out", str(out)], check=True, env=environ, cwd=ROOT)
+
+
+def side(way: str, runs: list[dict[int, Any]], ours: list[dict[int, Any]]) -> Side:
+    """Compare a way with ours on the inputs both attacked, repeat by repeat."""
+    ratios = []
+    for run, other in zip(runs, ours, strict=False):
+        shared = sorted(run.keys() & other.keys())
+        ratios.append(per_query(run, shared) / per_query(other, shared))
+    first, other = runs[0], ours[0]
+    equal = [
+        all(first[i].get(name) == other[i].get(name) for name in ("outcome", "final", "queries"))
+        for i in sorted(first.keys() & other.keys())
+    ]
+    seconds = [sum(line["seconds"]["total"] for line in run.values()) for run in runs]
+    return {
+        "way": way,
+        "inputs": len(first),
+        "repeats": len(runs),
+        "queries": sum(line["queries"] for line in first.values()),
+        "seconds": seconds,
+        "ours_faster": ratios,
+        "equal_results": sum(equal),
+    }
+
+
+def per_query(run: dict[int, Any], places: list[int]) -> float:
+    """Return seconds a query."""
+    return sum(run[i]["seconds"]["total"] for i in places) / sum(run[i]["queries"] for i in places)
+
+
+def page(found: dict[str, Any]) -> str:
+    """Return the result as Markdown."""
+    env = found["environment"]
+    lines = [
+        "# TextFooler end to end",
+        "",
+        f"{found['threads']} threads, {env['cores']} cores, torch {env['versions']['torch']}, commit {env['commit']}. "
+        "`python benchmarks/attack_speed.py`. Ratio: seconds a query, divided by those of `ours` on the same inputs, "
+        "median (least to most) over repeats.",
+        "",
+        "| Victim | Way | Inputs | Repeats | Queries | s, median | Slower than ours by | Same results as ours |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, sides in found["results"].items():
+        for own in sides:
+            ratios = own["ours_faster"]
+            lines.append(
+                f"| {name} | {own['way']} | {own['inputs']} | {own['repeats']} | {own['queries']} | "
+                f"{statistics.median(own['seconds']):.1f} | {statistics.median(ratios):.2f} ({min(ratios):.2f} to "
+                f"{max(ratios):.2f}) | {own['equal_results']} of {own['inputs']} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Ways to compute the copies that vote, side by side: time, accuracy, and how many votes differ from float32's.
+
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/backends.py --model runs/demo/rsmi --out benchmarks/results/backends
+
+Two measurements. The forward pass alone, without noise, of a batch of texts of 55 tokens: transformers as it is, layer
+by layer (`stages`), 8 bits, bfloat16, torch.compile, ONNX Runtime and OpenVINO where they are installed. And the whole
+prediction on the dev sentences of `mr` with the same noise for all: accuracy, and the share of votes and decisions that
+agree with float32's. Writes OUT.json and OUT.md.
+"""
+
+import argparse
+import copy
+import importlib.util
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from environment import environment
+from rsmi import RsmiClassifier, load_data
+from rsmi.method.backends import open_voter
+from rsmi.method.encoder import Encoder, open_encoder
+from rsmi.method.noise import NoisePlan, noisy_copies, row_noise
+from rsmi.method.saliency import evaluating
+from rsmi.method.tokens import Batch
+from speed import spread, timed
+
+TOKENS, ROWS, SEED = 55, 37, 0
+SILENT = NoisePlan((), 0.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=Path("runs/demo/rsmi"))
+    parser.add_argument("--num", type=int, default=200, help="dev sentences of mr")
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--out", type=Path, required=True, help="result, without an ending")
+    options = parser.parse_args()
+    classifier = RsmiClassifier.from_pretrained(options.model, seed=SEED, progress=False)
+    result = {
+        "forward": forward_times(classifier, options.repeats),
+        "votes": agreement(options),
+        "repeats": options.repeats,
+        "seed": SEED,
+        "model": str(options.model),
+        "environment": environment(),
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    options.out.with_suffix(".md").write_text(page(result), encoding="utf-8")
+    print(page(result))
+
+
+def forward_times(classifier: RsmiClassifier, repeats: int) -> list[dict[str, Any]]:
+    """Time the forward pass of each way against transformers' own."""
+    encoder = classifier.engine().loaded.encoder
+    random = torch.Generator().manual_seed(SEED)
+    ids = torch.randint(1000, 20000, (ROWS, TOKENS), generator=random)
+    batch = Batch(ids, torch.ones_like(ids), torch.zeros_like(ids), torch.ones_like(ids).bool(), (TOKENS,) * ROWS)
+    ways: dict[str, Callable[[], Any]] = {
+        "transformers": lambda: encoder.logits(batch),
+        "stages (backend=torch)": lambda: staged(encoder, batch),
+    }
+    quantised = open_voter(encoder, "int8")
+    ways["8 bits (backend=int8)"] = lambda: staged(quantised, batch)
+    half = open_encoder(copy.deepcopy(encoder.model).bfloat16())
+    ways["stages, bfloat16"] = lambda: staged(half, batch)
+    compiled = open_voter(encoder, "compile")
+    ways["compiled (backend=compile)"] = lambda: staged(compiled, batch)
+    with tempfile.TemporaryDirectory() as folder:
+        ways |= exported(encoder, batch, Path(folder))
+        with torch.inference_mode(), evaluating(encoder.model):
+            times = timed({name: lambda way=way: way() for name, way in ways.items()}, repeats)
+            exact = encoder.logits(batch)
+            errors = {name: float((torch.as_tensor(way()) - exact).abs().max()) for name, way in ways.items()}
+    base = times["transformers"]
+    return [
+        {"way": name, "largest_difference": errors[name]}
+        | spread([unit / one for one, unit in zip(own, base, strict=True)])
+        for name, own in times.items()
+    ]
+
+
+def staged(encoder: Encoder, batch: Batch) -> torch.Tensor:
+    """Classify layer by layer."""
+    rows = range(len(batch.lengths))
+    return noisy_copies(encoder, SILENT, batch, rows, row_noise(rows, batch.lengths))
+
+
+def exported(encoder: Encoder, batch: Batch, folder: Path) -> dict[str, Callable[[], Any]]:
+    """Return the same model in other runtimes, those that are installed."""
+    if importlib.util.find_spec("onnx") is None:
+        return {}
+    file = str(folder / "model.onnx")
+    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+    inputs["token_type_ids"] = torch.zeros_like(batch.input_ids)
+    torch.onnx.export(
+        encoder.model,
+        tuple(inputs.values()),
+        file,
+        input_names=list(inputs),
+        dynamic_axes={name: {0: "rows", 1: "tokens"} for name in inputs},
+        dynamo=False,
+    )
+    feed = {name: value.numpy() for name, value in inputs.items()}
+    ways: dict[str, Callable[[], Any]] = {}
+    if importlib.util.find_spec("onnxruntime") is not None:
+        import onnxruntime
+
+        settings = onnxruntime.SessionOptions()
+        settings.intra_op_num_threads = torch.get_num_threads()
+        session = onnxruntime.InferenceSession(file, settings, providers=["CPUExecutionProvider"])
+        ways[f"ONNX Runtime {onnxruntime.__version__}"] = lambda: session.run(None, feed)[0]
+    if importlib.util.find_spec("openvino") is not None:
+        import openvino
+
+        core = openvino.Core()
+        limits = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads()}
+        model = core.compile_model(file, "CPU", limits)
+        ways[f"OpenVINO {openvino.__version__.split('-')[0]}"] = lambda: np.array(model(feed)[0])
+    return ways
+
+
+def agreement(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Compare decisions and votes of whole predictions under the same noise."""
+    data = load_data("mr", "dev").take(options.num, SEED)
+    config = RsmiClassifier.from_pretrained(options.model).config_
+    settings: list[tuple[str, dict[str, str]]] = [
+        ("float32", {}),
+        ("8 bits", {"backend": "int8"}),
+        ("bfloat16", {"dtype": "bfloat16"}),
+    ]
+    # step two for every text, so that each has as many votes to compare
+    asked = replace(config, two_step=False, first_votes=20, masking="none")
+    found = []
+    for name, more in settings:
+        whole = RsmiClassifier.from_pretrained(options.model, seed=SEED, progress=False, **more)
+        single = RsmiClassifier.from_pretrained(options.model, asked, seed=SEED, progress=False, **more)
+        labels = whole.predict(data.texts)
+        rows = [outcome.decision.first_votes for _, _, outcome in single.engine().outcomes(data.texts)]
+        found.append((name, np.array(labels), np.array(rows)))
+    exact_labels, exact_votes = found[0][1:]
+    return [
+        {
+            "way": name,
+            "n": len(labels),
+            "accuracy": float((labels == np.array(data.labels)).mean()),
+            "same_decision": float((labels == exact_labels).mean()),
+            # copies see the same noise: where counts differ by d, at least d votes were cast otherwise
+            "votes_moved": float(np.abs(votes - exact_votes).sum() / 2 / exact_votes.sum()),
+        }
+        for name, labels, votes in found
+    ]
+
+
+def page(result: dict[str, Any]) -> str:
+    """Return the result as Markdown."""
+    env = result["environment"]
+    lines = [
+        "# Backends",
+        "",
+        f"{env['cores']} cores, {env['threads']} threads, torch {env['versions']['torch']}, commit {env['commit']}, "
+        f"seed {result['seed']}. `python benchmarks/backends.py`",
+        "",
+        f"Forward pass of {ROWS} texts of {TOKENS} tokens, median (least to most) of {result['repeats']} repeats:",
+        "",
+        "| Way | Faster than transformers by | Largest difference of a logit |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {row['way']} | {row['median']:.2f} ({row['least']:.2f} to {row['most']:.2f}) "
+        f"| {row['largest_difference']:.1e} |"
+        for row in result["forward"]
+    ]
+    lines += [
+        "",
+        "Dev sentences of mr, RSMI's prediction; and 20 noisy copies each without masks, the same noise for all ways:",
+        "",
+        "| Way | n | Accuracy | Same decision as float32 | Votes cast otherwise, at least |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['way']} | {row['n']} | {100 * row['accuracy']:.1f} | {100 * row['same_decision']:.1f} % "
+        f"| {100 * row['votes_moved']:.2f} % |"
+        for row in result["votes"]
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""A short calibration on this machine -> what a whole run will take: a target, texts and an attack or none."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from rsmi.attacks.base import TOGETHER, Attack
+from rsmi.attacks.words import Words
+from rsmi.data import TextDataset
+from rsmi.defense import Target
+from rsmi.errors import InputError
+from rsmi.records import TextInput
+from rsmi.seeds import derive
+
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run is expected to take; nothing in it but the calibration was run."""
+
+    inputs: int
+    """Texts of the whole run."""
+    calibrated: int
+    """Texts that were run to find out."""
+    calibration_seconds: float
+    seconds: float
+    """Of the whole run, without the loading of models and lexicons."""
+    low: float
+    """Lower end of a 95 % interval of `seconds`, by resampling the texts of the calibration."""
+    high: float
+    """Upper end."""
+    queries: float | None
+    """Of the whole run; None where nothing is attacked."""
+    peak_mib: float | None
+    """Most memory the process held, model included; it does not grow with the number of texts. None on Windows."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)
+
+
+def plan_attack(
+    target: Target, attack: Attack, data: TextDataset, calibrate: int, *, seed: int = 0, together: int = TOGETHER
+) -> Plan:
+    """Attack the first `calibrate` texts and tell what attacking all of `data` will take.
+
+    Texts run side by side, so a text's own time is taken as its share, by queries and words, of the whole.
+    """
+    part = _checked(data, calibrate)
+    started = time.perf_counter()
+    run = attack.run(
+        target, data.texts, data.labels, seed=seed, together=together, columns=data.columns, only=range(part)
+    )
+    records = dict(run)
+    seconds = time.perf_counter() - started
+    queries = np.array([records[place].queries for place in range(part)], dtype=float)
+    return _extrapolated(data.texts, queries * _words(data.texts[:part]), seconds, queries)
+
+
+def plan_predictions(classify: Callable[[Sequence[TextInput]], object], data: TextDataset, calibrate: int) -> Plan:
+    """Classify the first `calibrate` texts and tell what classifying all of `data` will take."""
+    part = _checked(data, calibrate)
+    classify(data.texts[:1])  # what is set up at the first call is not repeated
+    started = time.perf_counter()
+    classify(data.texts[:part])
+    seconds = time.perf_counter() - started
+    return _extrapolated(data.texts, _words(data.texts[:part]), seconds, None)
+
+
+def _checked(data: TextDataset, calibrate: int) -> int:
+    if calibrate < 1 or len(data) == 0:
+        raise InputError(f"expected texts and a calibration of 1 or more of them, got {calibrate} of {len(data)}")
+    return min(calibrate, len(data))
+
+
+def _words(texts: Sequence[TextInput]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([max(1, len(Words.of(text))) for text in texts], dtype=np.float64)
+
+
+def _extrapolated(
+    texts: Sequence[TextInput],
+    costs: np.ndarray[tuple[int], np.dtype[np.float64]],
+    seconds: float,
+    queries: np.ndarray[tuple[int], np.dtype[np.float64]] | None,
+) -> Plan:
+    """Scale by words: the cost of a text is what a word cost in the calibration, times its words."""
+    words, part = _words(texts), len(costs)
+    costs = costs * (seconds / costs.sum())
+    scale = words.sum() / words[:part].sum()
+    draws = np.random.default_rng(derive("plan", part)).integers(0, part, (_RESAMPLES, part))
+    totals = words.sum() * costs[draws].sum(1) / words[:part][draws].sum(1)
+    left = 1 - part / len(texts)  # what was run is known
+    low, high = (seconds * scale + left * (np.quantile(totals, q) - seconds * scale) for q in (0.025, 0.975))
+    return Plan(
+        inputs=len(texts),
+        calibrated=part,
+        calibration_seconds=round(seconds, 3),
+        seconds=round(float(seconds * scale), 3),
+        low=round(float(low), 3),
+        high=round(float(high), 3),
+        queries=None if queries is None else round(float(queries.sum() * scale), 1),
+        peak_mib=_peak_mib(),
+    )
+
+
+def _peak_mib() -> float | None:
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
