@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -99,6 +100,21 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a defense saw of one text: its votes, and the tokens it found salient."""
+
+    votes: dict[str, int]
+    """Votes of the deciding step, by the class's name."""
+    tokens: tuple[tuple[str, float, bool], ...]
+    """Every token that is not a special one: its characters, its saliency, and whether step one hid it."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Evidence:
+        """Read what `asdict` wrote."""
+        return cls(votes=dict(values["votes"]), tokens=tuple((t[0], t[1], t[2]) for t in values["tokens"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttackRecord:
     """What an attack did to one text."""
 
@@ -132,6 +148,12 @@ class AttackRecord:
     """How often a success against a randomised target was asked about again, each time under another draw."""
     fresh_flips: int
     """How often the answer was wrong then, too."""
+    confidence_before: float = math.nan
+    """Probability of the class that the target answered for the original; not a number where that was not kept."""
+    tries: int = 1
+    """How often the attack was run, each time under another draw of the target, until it succeeded or gave up."""
+    evidence: dict[str, Evidence] | None = None
+    """What the defense saw of the texts, under `original` and `adversarial`; None where the target does not tell."""
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> AttackRecord:
@@ -140,8 +162,13 @@ class AttackRecord:
             name: tuple(values[name]) if isinstance(values[name], list) else values[name]
             for name in ("original", "adversarial")
         }
-        return cls(**{**values, **pairs})
+        evidence = values.get("evidence")
+        shown = None if evidence is None else {name: Evidence.from_dict(own) for name, own in evidence.items()}
+        confidence = values.get("confidence_before")
+        kept = math.nan if confidence is None else confidence  # JSON has no NaN
+        return cls(**{**values, **pairs, "evidence": shown, "confidence_before": kept})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        return asdict(self)
+        confidence = None if math.isnan(self.confidence_before) else self.confidence_before
+        return {**asdict(self), "confidence_before": confidence}
