@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from oracle import Clock, cut
+from oracle import Clock, cut, rounded
 
 from rsmi import RsmiClassifier, RsmiConfig, load_data
 from rsmi.attacks.bae import BAE
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--max-words", type=int, help="cut texts to so many words between spaces first")
     parser.add_argument("--victim", type=Path, required=True, help="folder of a fine-tuned classifier")
     parser.add_argument("--max-length", type=int, required=True, help="tokens the victim reads")
+    parser.add_argument("--round-logits", type=int, help="decimals of the victim's logits, as in oracle.py")
     parser.add_argument("--variant", default="plain", help="plain, or `own` for the settings saved with the classifier")
     parser.add_argument("--backend", default="torch", help="how the victim is run: torch, int8 or compile")
     parser.add_argument("--threads", type=int, default=1)
@@ -55,6 +56,7 @@ def main() -> None:
     plain = RsmiConfig.variant("plain", max_length=options.max_length)
     config = None if options.variant == "own" else plain
     target = RsmiClassifier.from_pretrained(options.victim, config, seed=0, progress=False, backend=options.backend)
+    rounded(target.engine().loaded.encoder.model, options.round_logits)
     target.query = clock.timed("victim", target.query)  # type: ignore[method-assign]
     target.query(texts[:4])  # what is set up at the first call is not part of the attack
     clock.restart()

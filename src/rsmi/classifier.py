@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -170,6 +171,12 @@ class RsmiClassifier(SettingsEstimator):
         """Return the loaded model with the settings in force, for what needs more than answers: white-box attacks."""
         self._require_fitted()
         return self._engine(self._loaded, draw, self._voter())
+
+    def with_config(self, config: RsmiConfig) -> RsmiClassifier:
+        """Return a classifier with other settings of the method and the same weights: shared, not copied."""
+        other = copy.copy(self)
+        other.config = config
+        return other
 
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
         """Return each decision with its votes, salient tokens and masks."""

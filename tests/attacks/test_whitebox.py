@@ -42,7 +42,7 @@ def config_of(variant="rsmi", **settings):
 def engine(family, config, model=None, token_budget=4096, synonyms=None):
     model = tiny_model(family) if model is None else model
     loaded = Pretrained(open_encoder(model), tiny_tokenizer(family), new_head=False)
-    return Engine(loaded, config, 0, token_budget, synonyms, threading.RLock())
+    return Engine(loaded, loaded.encoder, config, 0, token_budget, synonyms, threading.RLock())
 
 
 def view(family, config, loss=cross_entropy, **settings):

@@ -33,7 +33,7 @@ def test_the_file_holds_the_run_and_every_record_in_the_order_of_the_data(tmp_pa
     run, records = read_run(out)
     assert run["model"] == "toy"
     assert run["attack"] == {
-        "name": "table", "max_queries": None, "fresh_draws": 20, "rank_all_words": False
+        "name": "table", "max_queries": None, "fresh_draws": 20, "tries": 1, "rank_all_words": False
     }  # fmt: skip
     assert run["data"]["fingerprint"] == DATA.fingerprint
     assert [json.loads(line).get("place") for line in out.read_text().splitlines()] == [None, *range(6)]

@@ -69,8 +69,11 @@ def write_adversarial(
 
     All records go to a file beside it, from which an interrupted run goes on.
     """
+    from rsmi.evaluation.protocols import as_it_is
+
     beside = out.with_name(out.name + ".records")
-    records = list(attack_shown(classifier, name, attack, sample, beside, seed, together))
+    setup = as_it_is(classifier, attack)
+    records = list(attack_shown(classifier, name, setup, sample, beside, seed, together, explained=False))
     fooled = [record for record in records if record.outcome == "succeeded"]
     lines = [
         json.dumps(_row(record.adversarial, record.label, sample.columns), ensure_ascii=False) for record in fooled

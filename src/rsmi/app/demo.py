@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 SEED = 0
 _TRAIN, _DEV, _TEST = 1500, 300, 200
 _ATTACKED = 20
+_FRESH_DRAWS = 20
 _MASKS = 1  # of a sentence of some twenty words; the paper's two to four are for longer texts
 _TRAINING = {"epochs": 3, "learning_rate": 1e-4, "batch_size": 16, "group_by_length": True}  # chosen on the dev split
 _NAMES = {"finetune": "fine-tuned", "rsmi": "RSMI"}
@@ -58,7 +61,7 @@ def demo(
         "source": sets["test"].source,
         "models": {name: result["accuracy"] for name, result in results.items()},
         "attacks": {name: result["attack"] for name, result in results.items() if "attack" in result},
-        "resources": dict(attack.resources),
+        "resources": dict(attack().resources),
         "versions": versions(),
     }
     records = [record for result in results.values() for record in result["records"]]
@@ -117,8 +120,8 @@ def _compare(
     return {"accuracy": {name: value.to_dict() for name, value in accuracy.items()}, "records": records}
 
 
-def _textfooler() -> Attack:
-    """Return the attack; the word vectors it needs are built the first time."""
+def _textfooler() -> Callable[..., Attack]:
+    """Return what makes the attack; the word vectors it needs are built the first time."""
     from rsmi.attacks.textfooler import TextFooler
     from rsmi.errors import MissingResourceError
     from rsmi.resources.vector_build import build_vectors
@@ -129,23 +132,25 @@ def _textfooler() -> Attack:
     except MissingResourceError:
         typer.echo("building counter-fitted word vectors for TextFooler (once)", err=True)
         vectors = build_vectors(progress=True)
-    return TextFooler(vectors=vectors)
+    return partial(TextFooler, vectors=vectors)
 
 
 def _attacked(
-    name: str, classifier: RsmiClassifier, attack: Attack, sample: TextDataset, records_file: Path
+    name: str, classifier: RsmiClassifier, attack: Callable[..., Attack], sample: TextDataset, records_file: Path
 ) -> dict[str, Any]:
     """Attack a model, or go on with what an earlier run of the same demo left."""
     from rsmi.app.attack import attack_shown
     from rsmi.errors import DataError
+    from rsmi.evaluation.protocols import set_up
     from rsmi.evaluation.robustness import Robustness
 
+    setup = set_up("paper", classifier, attack, fresh_draws=_FRESH_DRAWS)
     typer.echo(f"attacking {name} with TextFooler on {len(sample)} test sentences", err=True)
     try:
-        records = list(attack_shown(classifier, name, attack, sample, records_file, SEED))
+        records = list(attack_shown(classifier, name, setup, sample, records_file, SEED))
     except DataError:  # left by a demo of other settings
         records_file.unlink()
-        records = list(attack_shown(classifier, name, attack, sample, records_file, SEED))
+        records = list(attack_shown(classifier, name, setup, sample, records_file, SEED))
     return {"attack": Robustness.of(records).to_dict(), "attacked": [(name, record) for record in records]}
 
 

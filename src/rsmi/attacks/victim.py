@@ -30,10 +30,15 @@ def ask_target(target: Target, texts: Sequence[TextInput], draw: int = 0) -> Arr
 
 
 class Victim:
-    """A target as all inputs of a run share it."""
+    """A target as all inputs of a run share it.
+
+    A target with an attribute `redraws` that is true is never answered for from memory: a text that is asked about
+    again is asked under another draw.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self.redraws = bool(getattr(target, "redraws", False))
         self.classes: tuple[Label, ...] = tuple(target.classes_.tolist())
         self._numbers = {label: number for number, label in enumerate(self.classes)}
 
@@ -47,8 +52,8 @@ class Victim:
         """Return probabilities, (texts, classes) in float32, each distinct text asked about once."""
         return self._asked(texts, 0)
 
-    def fresh_scores(self, items: Sequence[tuple[TextInput, int]]) -> Array:
-        """Return probabilities of texts under other draws than the one that was attacked."""
+    def drawn_scores(self, items: Sequence[tuple[TextInput, int]]) -> Array:
+        """Return probabilities of texts, each under a draw of its own choice."""
         rows = np.empty((len(items), len(self.classes)), dtype=np.float32)
         draws = [draw for _, draw in items]
         for draw in dict.fromkeys(draws):
@@ -73,15 +78,22 @@ class Scores:
     """(texts,): whether the answer is another class."""
     winners: Array
     """(texts,): the class answered, as a number."""
+    confidence: Array
+    """(texts,): the probability of that class."""
 
     def __len__(self) -> int:
         return len(self.loss)
 
     @classmethod
+    def none(cls) -> Scores:
+        """Answers to no questions."""
+        return cls(np.empty(0, np.float32), np.empty(0, bool), np.empty(0, int), np.empty(0, np.float32))
+
+    @classmethod
     def of(cls, rows: Array, gold: int) -> Scores:
         """Judge rows of probabilities by the true class."""
         winners = rows.argmax(1)
-        return cls(np.float32(1) - rows[:, gold], winners != gold, winners)
+        return cls(np.float32(1) - rows[:, gold], winners != gold, winners, rows.max(1))
 
 
 @dataclass
@@ -101,6 +113,8 @@ class Game:
     start: Scores = field(init=False)
     """What the victim said about the original."""
     _answers: dict[TextInput, Array] = field(default_factory=dict)
+    _asked: dict[TextInput, int] = field(default_factory=dict)
+    """How often each text was asked about, where it is asked about anew every time."""
 
     @property
     def over(self) -> bool:
@@ -112,13 +126,24 @@ class Game:
         if self.max_queries is not None:
             texts = texts[: max(0, self.max_queries - self.queries)]
         self.queries += len(texts)
-        answers = self._answers
+        if not texts:
+            return Scores.none()
+        if self.victim.redraws:
+            return Scores.of(np.stack((yield from self._redrawn(texts))), self.gold)
         new = self._unanswered(texts)
         rows = yield from ask(self.victim.scores, new)
-        answers.update(zip(new, rows, strict=True))
-        if not texts:
-            return Scores(np.empty(0, np.float32), np.empty(0, bool), np.empty(0, int))
-        return Scores.of(np.stack([answers[text] for text in texts]), self.gold)
+        self._answers.update(zip(new, rows, strict=True))
+        return Scores.of(np.stack([self._answers[text] for text in texts]), self.gold)
+
+    def _redrawn(self, texts: Sequence[TextInput]) -> Steps[list[Array]]:
+        """Ask about texts under draws not yet used for them; the last answer is the one that is kept."""
+        items = []
+        for text in texts:
+            items.append((text, self._asked.get(text, 0)))
+            self._asked[text] = items[-1][1] + 1
+        rows = list((yield from ask(self.victim.drawn_scores, items)))
+        self._answers.update(zip(texts, rows, strict=True))
+        return rows
 
     def answers_now(self, texts: Sequence[TextInput]) -> Array:
         """Return probabilities at once, uncounted: for a search not ours, which cannot wait and counts by itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -84,18 +85,40 @@ class TextDataset:
             labels=tuple(self.labels[i] for i in chosen),
         )
 
-    def take(self, n: int, seed: int) -> TextDataset:
-        """Return a plain random sample of `n` rows, the same on every machine.
+    def take(self, n: int, seed: int, stratified: bool = False) -> TextDataset:
+        """Return a random sample of `n` rows, the same on every machine.
 
         With one seed, a smaller sample is the beginning of a larger one. Rows are ordered by a hash rather than by a
         NumPy generator, whose stream may change between releases.
+
+        Args:
+            n: How many.
+            seed: Another seed gives another sample.
+            stratified: Keep the shares of the classes, to one row.
 
         Raises:
             DataError: If the set has fewer than `n` rows, or `n` is below 1.
         """
         if not 1 <= n <= len(self):
             raise DataError(f"expected a sample of 1 to {len(self)} rows of {self.name} ({self.split}), got {n}")
-        return self.rows(sorted(range(len(self)), key=lambda i: derive("take", seed, i))[:n])
+        order = sorted(range(len(self)), key=lambda i: derive("take", seed, i))
+        return self.rows((self._by_turns(order) if stratified else order)[:n])
+
+    def _by_turns(self, order: list[int]) -> list[int]:
+        """Reorder rows so that every beginning of them has the classes in their shares."""
+        sizes = Counter(self.labels)
+        seen: Counter[Label] = Counter()
+        when = {}
+        for place, i in enumerate(order):
+            when[i] = ((seen[self.labels[i]] + 0.5) / sizes[self.labels[i]], place)
+            seen[self.labels[i]] += 1
+        return sorted(order, key=lambda i: when[i])
+
+    def cut(self, max_words: int) -> TextDataset:
+        """Return the set with what follows the first `max_words` words of a text left out."""
+        if max_words < 1:
+            raise DataError(f"max_words: expected 1 or more, got {max_words}")
+        return replace(self, texts=tuple(_cut(text, max_words) for text in self.texts))
 
     def head(self, n: int) -> TextDataset:
         """Return the first `n` rows, or all of them where there are fewer."""
@@ -114,3 +137,10 @@ class TextDataset:
             if self.labels[first.setdefault(text, i)] != self.labels[i]:
                 contradicted.add(text)
         return self.rows(i for text, i in first.items() if text not in contradicted)
+
+
+def _cut(text: TextInput, max_words: int) -> TextInput:
+    if not isinstance(text, str):
+        return (str(_cut(text[0], max_words)), str(_cut(text[1], max_words)))
+    words = text.split()
+    return text if len(words) <= max_words else " ".join(words[:max_words])

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rsmi.attacks.base import TOGETHER, Attack
 from rsmi.data import TextDataset
 from rsmi.defense import Target
 from rsmi.errors import DataError
-from rsmi.records import AttackRecord
+from rsmi.records import AttackRecord, Evidence, Prediction, TextInput
 from rsmi.writing import write_text
 
 _FORMAT = 1
+
+Explain: TypeAlias = Callable[[Sequence[TextInput]], Sequence[Prediction]]
+"""Texts -> decisions with what is behind them: `RsmiClassifier.explain`."""
 
 
 def describe_run(
@@ -43,6 +47,8 @@ def attack_to_file(
     seed: int = 0,
     together: int = TOGETHER,
     about: Mapping[str, Any] | None = None,
+    deployed: Target | None = None,
+    explain: Explain | None = None,
 ) -> Iterator[AttackRecord]:
     """Attack every text of `data`, append each record to `out` as it is done and yield it.
 
@@ -57,7 +63,9 @@ def attack_to_file(
         out: The JSONL file: a line about the run, then a line for each text.
         seed: For the attack's own draws.
         together: Texts attacked side by side; the records do not depend on it.
-        about: More that identifies the run: the model, versions.
+        about: More that identifies the run: the model, versions, the protocol.
+        deployed: What is asked again about a success, where the attacker sees the target through something else.
+        explain: Gives the evidence that records keep of texts that were attacked.
 
     Raises:
         DataError: If `out` holds another run, or a line that cannot be read.
@@ -68,15 +76,44 @@ def attack_to_file(
     yield from (done[place] for place in sorted(done))
     left = [place for place in range(len(data)) if place not in done]
     with path.open("a", encoding="utf-8") as file:
-        for place, record in attack.run(
-            target, data.texts, data.labels, seed=seed, together=together, columns=data.columns, only=left
+        for place, bare in attack.run(
+            target,
+            data.texts,
+            data.labels,
+            seed=seed,
+            together=together,
+            columns=data.columns,
+            only=left,
+            deployed=deployed,
         ):
+            record = bare if explain is None else _with_evidence(bare, explain)
             file.write(_line({"place": place, **record.to_dict()}))
             file.flush()
             done[place] = record
             yield record
     lines = [_line({"run": header})] + [_line({"place": place, **done[place].to_dict()}) for place in sorted(done)]
     write_text(path, "".join(lines))
+
+
+def evidence_of(prediction: Prediction) -> Evidence:
+    """Return what a record keeps of an explained decision."""
+    votes = prediction.first_votes if prediction.second_votes is None else prediction.second_votes
+    hidden = frozenset(prediction.masked)
+    return Evidence(
+        votes={str(label): count for label, count in votes.items()},
+        tokens=tuple(
+            (token.text, round(token.saliency, 6), place in hidden)
+            for place, token in enumerate(prediction.tokens)
+            if token.sequence >= 0
+        ),
+    )
+
+
+def _with_evidence(record: AttackRecord, explain: Explain) -> AttackRecord:
+    if record.outcome == "skipped":
+        return record
+    before, after = explain([record.original, record.adversarial])
+    return replace(record, evidence={"original": evidence_of(before), "adversarial": evidence_of(after)})
 
 
 def read_run(path: str | Path) -> tuple[dict[str, Any], dict[int, AttackRecord]]:

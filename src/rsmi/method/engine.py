@@ -40,6 +40,8 @@ class Engine:
     """What `config.substitution` draws from."""
     lock: RLock
     """Noise is hooked into the model, so only one thread at a time may run it."""
+    frozen: bool = False
+    """All texts share one draw: the noise of a token follows its place alone, and masks are drawn alike."""
 
     @property
     def plan(self) -> NoisePlan:
@@ -104,6 +106,8 @@ class Engine:
 
     def _key(self, text: TextInput, root: int, place: int) -> int:
         """With a seed the key follows the text, so that neither its neighbours nor its place in a call matter."""
+        if self.frozen:
+            return derive(root if self.seed is None else self.seed, "frozen")
         if self.seed is None:
             return derive(root, place)
         return derive(self.seed, text) if isinstance(text, str) else derive(self.seed, *text)
