@@ -37,6 +37,10 @@ class TrainingError(RsmiError, RuntimeError):
     """Training ended without a usable model."""
 
 
+class WorkerError(RsmiError, RuntimeError):
+    """Other processes or machines cannot be reached, or were lost again and again."""
+
+
 class NotFittedError(RsmiError, ValueError, AttributeError):
     """The classifier was used before it was trained or loaded."""
 

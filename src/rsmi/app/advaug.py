@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rsmi.app.attack import open_attack
 from rsmi.app.augment import write_adversarial
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ def generate_added(
         attack_name: See `rsmi attack`.
         num: Texts attacked.
     """
+    from rsmi.attacks.catalogue import make_attack
     from rsmi.classifier import RsmiClassifier
     from rsmi.config import TrainConfig
     from rsmi.data import load_data
@@ -70,7 +70,7 @@ def generate_added(
     seed = classifier.seed or 0
     sample = train.take(min(num, len(train)), seed)
     typer.echo(f"advaug 2/3: {attack_name} on {len(sample)} training texts", err=True)
-    counts = write_adversarial(victim, str(folder), open_attack(attack_name, None, None), sample, added, seed)
+    counts = write_adversarial(victim, str(folder), make_attack(attack_name), sample, added, seed)
     if not counts["added"]:
         raise TrainingError(
             f"advaug: none of {counts['attacked']} attacked texts fooled {folder}, so there is nothing to add; attack "

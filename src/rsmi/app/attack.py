@@ -13,13 +13,11 @@ import typer
 from rsmi.app.options import Backend, Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
 
 if TYPE_CHECKING:
-    from rsmi.attacks.base import Attack
     from rsmi.classifier import RsmiClassifier
     from rsmi.data import TextDataset
+    from rsmi.evaluation.jobs import OpenJob
     from rsmi.evaluation.protocols import Setup
     from rsmi.records import AttackRecord
-
-_CALIBRATED = 500  # dev texts that a temperature is fitted to
 
 AttackName = Annotated[
     str,
@@ -45,6 +43,10 @@ FreshDraws = Annotated[
 ]
 Stratified = Annotated[bool, typer.Option("--stratified", help="Keep the shares of the classes in the sample.")]
 MaxWords = Annotated[int, typer.Option("--max-words", min=1, help="Attack the first so many words of a text.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share the texts; same records.")]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="ADDRESS", help="Run on Ray: auto, or ray://host:port.")
+]
 AttackSettings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of the attack; repeatable."),
@@ -67,6 +69,8 @@ def attack(
     fresh_draws: FreshDraws = 100,
     max_queries: MaxQueries = None,
     together: Together = 16,
+    workers: Workers = 1,
+    cluster: Cluster = None,
     more_settings: AttackSettings = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
     variant: Variant = None,
@@ -81,61 +85,91 @@ def attack(
     as_json: Json = False,
 ) -> None:
     """Attack a model on labelled texts and tell how often it was fooled."""
-    from rsmi.app.loading import open_model
-    from rsmi.data import load_data
     from rsmi.errors import DataError
-    from rsmi.evaluation.protocols import set_up
+    from rsmi.evaluation.jobs import Job
     from rsmi.evaluation.robustness import Robustness
 
     if out.exists() and not resume:
         raise DataError(f"{out}: exists already; pass --resume to go on with that run, or choose another file")
-    load = partial(load_data, data, text_column=text_column, pair_column=pair_column, label_column=label_column)
-    rows = load(split)
-    sample = rows.take(min(num, len(rows)), sample_seed, stratified).cut(max_words)
-    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=False)
-    setup = set_up(
-        protocol,
-        classifier,
-        partial(open_attack, attack_name, max_queries, more_settings),
+    job = Job(
+        model=model,
+        data=data,
+        attack=attack_name,
+        attack_settings={"max_queries": max_queries, **attack_settings(more_settings)},
+        protocol=protocol,
         draws=draws,
         tries=tries,
-        dev=held_out(load("dev"), max_words) if protocol == "temperature" else None,
         fresh_draws=fresh_draws,
+        split=split,
+        columns={"text_column": text_column, "pair_column": pair_column, "label_column": label_column},
+        num=num,
+        sample_seed=sample_seed,
+        stratified=stratified,
+        max_words=max_words,
+        variant=variant,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        backend=backend,
+        token_budget=token_budget,
+        together=together,
     )
-    typer.echo(
-        f"{attack_name}, protocol {setup.about['label']}, on {len(sample)} of {len(rows)} texts ({rows.source}), "
-        f"sample {sample_seed}",
-        err=True,
-    )
-    for what, which in setup.attack.resources.items():
-        typer.echo(f"  {what}: {which}", err=True)
+    opened = job.open()
     records = []
     try:
-        for record in attack_shown(classifier, model, setup, sample, out, seed, together):
+        for record in run_shown(opened, out, workers, cluster):
             records.append(record)  # kept one by one, for the message below
     except KeyboardInterrupt:
         typer.echo(f"\ninterrupted; {len(records)} records are in {out}; --resume goes on from there", err=True)
         raise typer.Exit(130) from None
     result = Robustness.of(records)
     if as_json:
-        about = {"out": str(out), "protocol": setup.about, "resources": setup.attack.resources}
+        about = {"out": str(out), "protocol": opened.setup.about, "resources": opened.setup.attack.resources}
         typer.echo(json.dumps({**about, **result.to_dict()}))
     else:
-        _print(result, classifier.randomised, out)
+        _print(result, opened.classifier.randomised, out)
 
 
-def open_attack(name: str, max_queries: int | None, settings: list[str] | None, **more: Any) -> Attack:
-    """Make an attack from words of the command line; they come before what the protocol wants."""
+def attack_settings(given: list[str] | None) -> dict[str, Any]:
+    """Read settings of an attack from words of the command line."""
     from rsmi.app.options import parse_setting
-    from rsmi.attacks.catalogue import make_attack
 
-    given: dict[str, Any] = dict(parse_setting(item) for item in settings or ())
-    return make_attack(name, max_queries=max_queries, **{**more, **given})
+    return dict(parse_setting(item) for item in given or ())
 
 
-def held_out(dev: TextDataset, max_words: int) -> TextDataset:
-    """Return the texts that a temperature is calibrated on."""
-    return dev.take(min(_CALIBRATED, len(dev)), 0).cut(max_words)
+def run_shown(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None = None) -> Iterator[AttackRecord]:
+    """Run a job into a file, here, in several processes or on a cluster, and show it on stderr; yield each record."""
+    from rsmi.evaluation.attacking import describe_run, records_to_file
+    from rsmi.evaluation.workers import run_in_processes, run_on_ray
+
+    job, setup, sample = opened.job, opened.setup, opened.sample
+    typer.echo(
+        f"{job.attack}, protocol {setup.about['label']}, on {len(sample)} texts ({sample.source}, sample "
+        f"{job.sample_seed})",
+        err=True,
+    )
+    for what, which in setup.attack.resources.items():
+        typer.echo(f"  {what}: {which}", err=True)
+    run = opened.run
+    if cluster is not None:
+        run = partial(run_on_ray, job, address=cluster, workers=workers if workers > 1 else None)
+    elif workers > 1:
+        run = partial(run_in_processes, job, workers=workers)
+    about = {**describe_model(job.model, opened.classifier), "protocol": setup.about}
+    header = describe_run(setup.target, setup.attack, sample, job.seed, about)
+    yield from _shown(records_to_file(header, len(sample), out, run), len(sample), out)
+
+
+def _shown(records: Iterator[AttackRecord], total: int, out: Path) -> Iterator[AttackRecord]:
+    """Show records on stderr as they come."""
+    from rsmi.app.live import AttackView
+    from rsmi.evaluation.attacking import read_run
+
+    already = len(read_run(out)[1]) if out.exists() else 0
+    with AttackView(total, already) as view:
+        for record in records:
+            view.show(record)
+            yield record
 
 
 def attack_shown(
@@ -146,7 +180,6 @@ def attack_shown(
     out: Path,
     seed: int,
     together: int | None = None,
-    explained: bool = True,
 ) -> Iterator[AttackRecord]:
     """Attack `sample`, going on with what `out` holds of the same run, and show it on stderr; yield each record.
 
@@ -158,31 +191,24 @@ def attack_shown(
         out: The JSONL file of the records.
         seed: For the attack's own draws.
         together: Texts attacked side by side; by default as many as suit the engine.
-        explained: Keep votes and salient tokens of every text in its record.
     """
-    from rsmi.app.live import AttackView
     from rsmi.attacks.base import TOGETHER
-    from rsmi.evaluation.attacking import attack_to_file, read_run
+    from rsmi.evaluation.attacking import attack_to_file
 
-    about = {**_describe_model(name, classifier), "protocol": setup.about}
-    already = len(read_run(out)[1]) if out.exists() else 0
-    with AttackView(len(sample), already) as view:
-        for record in attack_to_file(
-            setup.target,
-            setup.attack,
-            sample,
-            out,
-            seed=seed,
-            together=together or TOGETHER,
-            about=about,
-            deployed=setup.deployed,
-            explain=classifier.explain if explained else None,
-        ):
-            view.show(record)
-            yield record
+    records = attack_to_file(
+        setup.target,
+        setup.attack,
+        sample,
+        out,
+        seed=seed,
+        together=together or TOGETHER,
+        about={**describe_model(name, classifier), "protocol": setup.about},
+        deployed=setup.deployed,
+    )
+    yield from _shown(records, len(sample), out)
 
 
-def _describe_model(model: str, classifier: RsmiClassifier) -> dict[str, Any]:
+def describe_model(model: str, classifier: RsmiClassifier) -> dict[str, Any]:
     """Return what identifies a model and the software in the records."""
     from rsmi.app.doctor import versions
 

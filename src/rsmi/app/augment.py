@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, attack_shown, open_attack
+from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, attack_settings, attack_shown
 from rsmi.app.options import Backend, Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
 from rsmi.writing import write_text
 
@@ -43,12 +43,13 @@ def augment(
 ) -> None:
     """Attack a model on training texts and keep what fooled it; an interrupted run goes on by itself."""
     from rsmi.app.loading import open_model
+    from rsmi.attacks.catalogue import make_attack
     from rsmi.data import load_data
 
     rows = load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column)
     sample = rows.take(min(num, len(rows)), sample_seed)
     classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=False)
-    chosen = open_attack(attack_name, max_queries, more_settings)
+    chosen = make_attack(attack_name, max_queries=max_queries, **attack_settings(more_settings))
     counts = write_adversarial(classifier, model, chosen, sample, out, seed, together)
     if as_json:
         typer.echo(json.dumps({"out": str(out), **counts}))
@@ -73,7 +74,7 @@ def write_adversarial(
 
     beside = out.with_name(out.name + ".records")
     setup = as_it_is(classifier, attack)
-    records = list(attack_shown(classifier, name, setup, sample, beside, seed, together, explained=False))
+    records = list(attack_shown(classifier, name, setup, sample, beside, seed, together))
     fooled = [record for record in records if record.outcome == "succeeded"]
     lines = [
         json.dumps(_row(record.adversarial, record.label, sample.columns), ensure_ascii=False) for record in fooled

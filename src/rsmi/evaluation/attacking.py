@@ -19,6 +19,8 @@ _FORMAT = 1
 
 Explain: TypeAlias = Callable[[Sequence[TextInput]], Sequence[Prediction]]
 """Texts -> decisions with what is behind them: `RsmiClassifier.explain`."""
+Placed: TypeAlias = tuple[int, AttackRecord]
+"""A record and the place of its text in the sample."""
 
 
 def describe_run(
@@ -70,13 +72,9 @@ def attack_to_file(
     Raises:
         DataError: If `out` holds another run, or a line that cannot be read.
     """
-    path = Path(out)
-    header = json.loads(json.dumps(describe_run(target, attack, data, seed, about or {})))
-    done = _begin(path, header)
-    yield from (done[place] for place in sorted(done))
-    left = [place for place in range(len(data)) if place not in done]
-    with path.open("a", encoding="utf-8") as file:
-        for place, bare in attack.run(
+
+    def run(left: Sequence[int]) -> Iterator[tuple[int, AttackRecord]]:
+        for place, record in attack.run(
             target,
             data.texts,
             data.labels,
@@ -86,7 +84,28 @@ def attack_to_file(
             only=left,
             deployed=deployed,
         ):
-            record = bare if explain is None else _with_evidence(bare, explain)
+            yield place, record if explain is None else with_evidence(record, explain)
+
+    yield from records_to_file(describe_run(target, attack, data, seed, about or {}), len(data), out, run)
+
+
+def records_to_file(
+    about: Mapping[str, Any], num: int, out: str | Path, run: Callable[[Sequence[int]], Iterator[Placed]]
+) -> Iterator[AttackRecord]:
+    """Append the records of a run to a file as they are made and yield them; see `attack_to_file`.
+
+    Args:
+        about: What the records depend on: see `describe_run`.
+        num: Texts of the run.
+        out: The file.
+        run: Attacks the texts at the places it is given, in any order.
+    """
+    path = Path(out)
+    header = json.loads(json.dumps(about))
+    done = _begin(path, header)
+    yield from (done[place] for place in sorted(done))
+    with path.open("a", encoding="utf-8") as file:
+        for place, record in run([place for place in range(num) if place not in done]):
             file.write(_line({"place": place, **record.to_dict()}))
             file.flush()
             done[place] = record
@@ -109,7 +128,8 @@ def evidence_of(prediction: Prediction) -> Evidence:
     )
 
 
-def _with_evidence(record: AttackRecord, explain: Explain) -> AttackRecord:
+def with_evidence(record: AttackRecord, explain: Explain) -> AttackRecord:
+    """Return a record with what the defense saw of its texts."""
     if record.outcome == "skipped":
         return record
     before, after = explain([record.original, record.adversarial])

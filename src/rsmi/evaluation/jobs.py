@@ -1,0 +1,134 @@
+"""Plain words -> an attack ready to run: the same in this process, in another one, or on another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rsmi.attacks.base import TOGETHER
+from rsmi.attacks.catalogue import make_attack
+from rsmi.classifier import RsmiClassifier
+from rsmi.data import TextDataset, load_data
+from rsmi.errors import DataError
+from rsmi.evaluation.attacking import with_evidence
+from rsmi.evaluation.protocols import FRESH_DRAWS, Setup, set_up
+from rsmi.records import AttackRecord
+
+_CALIBRATED = 500  # dev texts that a temperature is fitted to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One model, sample, attack and protocol. Holds names and numbers only, so that it can be sent anywhere."""
+
+    model: str
+    """A model folder or hub id."""
+    data: str
+    """A named set, a file or a hub id."""
+    attack: str = "textfooler"
+    attack_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the attack's constructor, such as `max_queries`."""
+    protocol: str = "paper"
+    draws: int = 20
+    """Under `eot`."""
+    tries: int = 5
+    """Under `persistent`."""
+    fresh_draws: int = FRESH_DRAWS
+    split: str = "test"
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    """`text_column`, `pair_column` and `label_column` of a file or a hub set."""
+    num: int = 100
+    """Texts to attack; all, where there are fewer."""
+    sample_seed: int = 0
+    stratified: bool = False
+    max_words: int = 256
+    """The paper attacks the first 256 words of a text."""
+    variant: str | None = None
+    """Variant of the method; None for the model's own settings."""
+    seed: int = 0
+    """Of the model's noise and of the attack."""
+    device: str | None = None
+    dtype: str = "float32"
+    backend: str = "torch"
+    token_budget: int | None = None
+    together: int = TOGETHER
+    explained: bool = True
+    """Keep votes and salient tokens in the records."""
+
+    def load(self, split: str) -> TextDataset:
+        """Load a split of the data."""
+        names: dict[str, Any] = dict(self.columns)
+        return load_data(self.data, split, **names)
+
+    def sample(self) -> TextDataset:
+        """Return the texts to attack."""
+        rows = self.load(self.split)
+        return rows.take(min(self.num, len(rows)), self.sample_seed, self.stratified).cut(self.max_words)
+
+    def classifier(self) -> RsmiClassifier:
+        """Load the model."""
+        classifier = RsmiClassifier.from_pretrained(
+            self.model,
+            seed=self.seed,
+            device=self.device,
+            dtype=self.dtype,
+            backend=self.backend,
+            token_budget=self.token_budget,
+            progress=False,
+        )
+        if self.variant is not None:
+            classifier.config = classifier.config_.as_variant(self.variant)
+        return classifier
+
+    def open(self) -> OpenJob:
+        """Load everything that the job needs."""
+        sample, classifier = self.sample(), self.classifier()
+        setup = set_up(
+            self.protocol,
+            classifier,
+            self._make_attack,
+            draws=self.draws,
+            tries=self.tries,
+            dev=self._held_out(sample) if self.protocol == "temperature" else None,
+            fresh_draws=self.fresh_draws,
+        )
+        return OpenJob(self, classifier, setup, sample)
+
+    def _make_attack(self, **wanted: Any) -> Any:
+        return make_attack(self.attack, **{**wanted, **self.attack_settings})
+
+    def _held_out(self, sample: TextDataset) -> TextDataset:
+        """Return texts to calibrate on, none of them among those attacked."""
+        attacked = set(sample.texts)
+        dev = self.load("dev").cut(self.max_words)
+        free = [place for place, text in enumerate(dev.texts) if text not in attacked]
+        if not free:
+            raise DataError(f"{self.data}: expected dev texts that are not attacked, to calibrate on; got none")
+        kept = dev.rows(free)
+        return kept.take(min(_CALIBRATED, len(kept)), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job with its model loaded."""
+
+    job: Job
+    classifier: RsmiClassifier
+    setup: Setup
+    sample: TextDataset
+
+    def run(self, places: Sequence[int]) -> Iterator[tuple[int, AttackRecord]]:
+        """Attack the texts at some places of the sample; a record depends on its own text alone."""
+        explain = self.classifier.explain if self.job.explained else None
+        for place, record in self.setup.attack.run(
+            self.setup.target,
+            self.sample.texts,
+            self.sample.labels,
+            seed=self.job.seed,
+            together=self.job.together,
+            columns=self.sample.columns,
+            only=places,
+            deployed=self.setup.deployed,
+        ):
+            yield place, record if explain is None else with_evidence(record, explain)
