@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from rsmi import RsmiClassifier, RsmiConfig, load_data
 from rsmi.app.live import AttackView, changes
+from rsmi.evaluation import suite
 from rsmi.evaluation.attacking import read_run
 from rsmi.evaluation.robustness import Robustness
 from toy import LABELS, TEXTS, TRAIN
@@ -173,3 +175,56 @@ def test_the_backend_is_part_of_a_run(run, victim, table, tmp_path):
     code, _, stderr = run("predict", victim, "a good film", "--backend", "onnx")
     assert code == 1
     assert "backend: expected one of torch, int8, compile, got 'onnx'" in stderr
+
+
+def test_protocols_are_chosen_by_name_and_recorded(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    code, stdout, stderr = run("attack", victim, table, *SMALL, "--protocol", "temperature", "--out", out, "--json")
+    assert code == 0, stderr
+    about = read_run(out)[0]["protocol"]
+    assert about["name"] == json.loads(stdout)["protocol"]["name"] == "temperature"
+    assert about["temperature"] > 0
+    code, _, stderr = run("attack", victim, table, *SMALL, "--protocol", "magic", "--out", tmp_path / "other.jsonl")
+    assert code == 1
+    assert "expected one of paper, vote" in stderr
+
+
+def test_two_processes_write_the_same_file(run, victim, table, tmp_path):
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    assert run("attack", victim, table, *SMALL, "--out", one)[0] == 0
+    assert run("attack", victim, table, *SMALL, "--out", two, "--workers", 2)[0] == 0
+    scores = {"gold_before": 0.0, "gold_after": 0.0, "confidence_before": 0.0, "evidence": None}
+    (about, records), (same, expected) = read_run(one), read_run(two)
+    assert about == same
+    assert {place: replace(record, **scores) for place, record in records.items()} == {
+        place: replace(record, **scores) for place, record in expected.items()
+    }
+
+
+def test_a_suite_attacks_every_model_and_ends_in_a_report(run, victim, table, tmp_path, monkeypatch):
+    def few(name, job, _target):
+        assert name == "standard"
+        return [replace(job, attack="deepwordbug", protocol=protocol) for protocol in ("paper", "temperature")]
+
+    monkeypatch.setattr(suite, "jobs_of", few)
+    out, other = tmp_path / "suite", tmp_path / "elsewhere" / "model"
+    shutil.copytree(victim, other)
+    words = ("evaluate", victim, other, table, "--suite", "standard", "--num", 6, "--out", out)
+    code, stdout, stderr = run(*words)
+    assert code == 0, stderr
+    assert "RAcc" in stdout
+    assert (out / "report.html").is_file()
+    names = {str(path.relative_to(out)) for path in out.rglob("*.jsonl")}
+    protocols = ("paper", "temperature")
+    assert names == {f"model-{i}/deepwordbug.{protocol}.jsonl" for i in (1, 2) for protocol in protocols}
+    assert json.loads((out / "report.json").read_text())["samples"]
+    code, _, stderr = run(*words)  # nothing is attacked again
+    assert code == 0
+    assert "6/6 texts" in stderr
+    code, _, stderr = run("evaluate", victim, table, "--suite", "standard")
+    assert code == 1
+    assert "expected --out FOLDER" in stderr
+    monkeypatch.undo()
+    code, _, stderr = run("evaluate", victim, table, "--suite", "huge", "--out", tmp_path / "none")
+    assert code == 1
+    assert "suite: expected one of standard, full" in stderr
