@@ -23,7 +23,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def rsmi_commands() -> list[list[str]]:
-    pages = (ROOT / "README.md", ROOT / "docs" / "training.md", ROOT / "docs" / "attacks.md")
+    names = ("training", "attacks", "evaluation", "speed")
+    pages = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in names)]
     lines = [line for page in pages for block in blocks(page, "bash") for line in block.splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("rsmi ")]
 
@@ -32,7 +33,9 @@ def rsmi_commands() -> list[list[str]]:
 def few_texts(monkeypatch, tmp_path):
     """Run in an empty folder, on a few texts of each set."""
     take = TextDataset.take
-    monkeypatch.setattr(TextDataset, "take", lambda self, n, seed: take(self, min(n, 40), seed))
+    monkeypatch.setattr(
+        TextDataset, "take", lambda self, n, seed, stratified=False: take(self, min(n, 40), seed, stratified)
+    )
     monkeypatch.chdir(tmp_path)
 
 

@@ -228,3 +228,26 @@ def test_a_suite_attacks_every_model_and_ends_in_a_report(run, victim, table, tm
     code, _, stderr = run("evaluate", victim, table, "--suite", "huge", "--out", tmp_path / "none")
     assert code == 1
     assert "suite: expected one of standard, full" in stderr
+
+
+def test_analyses_of_a_model_and_its_records(run, victim, table, tmp_path):
+    out = tmp_path / "run.jsonl"
+    assert run("attack", victim, table, *SMALL, "--out", out)[0] == 0
+    code, stdout, stderr = run("analyse", "layers", victim, out, "--json")
+    assert code == 0, stderr
+    assert json.loads(stdout)["pairs"] > 0
+    code, stdout, stderr = run("analyse", "stability", victim, out, "--runs", 3)
+    assert code == 0, stderr
+    assert "adversarial" in stdout
+    code, stdout, _ = run("analyse", "seeds", out, out, "--json")
+    assert code == 0
+    assert json.loads(stdout)["RAcc"]["std"] == 0
+    code, stdout, stderr = run("analyse", "time", victim, victim, table, "--num", 4, "--repeats", 1)
+    assert code == 0, stderr
+    copies = ("analyse", "copies", victim, table, "--attack", "deepwordbug", "--num", 3, "--out", tmp_path / "copies")
+    code, stdout, stderr = run(*copies, "--counts", "1,3")
+    assert code == 0, stderr
+    assert "two-step-3" in stdout
+    code, _, stderr = run(*copies, "--counts", "1,x")
+    assert code == 1
+    assert "--counts: expected whole numbers" in stderr

@@ -9,6 +9,7 @@ from typing import Any
 from rsmi.attacks.base import TOGETHER
 from rsmi.attacks.catalogue import make_attack
 from rsmi.classifier import RsmiClassifier
+from rsmi.config import updated
 from rsmi.data import TextDataset, load_data
 from rsmi.errors import DataError
 from rsmi.evaluation.attacking import with_evidence
@@ -46,6 +47,8 @@ class Job:
     """The paper attacks the first 256 words of a text."""
     variant: str | None = None
     """Variant of the method; None for the model's own settings."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the method that differ from those."""
     seed: int = 0
     """Of the model's noise and of the attack."""
     device: str | None = None
@@ -79,6 +82,8 @@ class Job:
         )
         if self.variant is not None:
             classifier.config = classifier.config_.as_variant(self.variant)
+        if self.config:
+            classifier.config = updated(classifier.config_, **self.config)
         return classifier
 
     def open(self) -> OpenJob:

@@ -1,0 +1,224 @@
+"""The paper's analyses of a model: its layers, its copies, its luck and its cost."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rsmi.classifier import RsmiClassifier
+from rsmi.errors import InputError
+from rsmi.method.encoder import Layer, map_hidden
+from rsmi.method.engine import Engine
+from rsmi.method.noise import noisy, row_noise, shifted_by_noise
+from rsmi.method.saliency import evaluating
+from rsmi.method.tokens import Batch, by_length, collate
+from rsmi.records import AttackRecord, Label, TextInput
+from rsmi.seeds import derive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerDistance:
+    """How far apart two texts are after a layer, over many pairs (the paper's Figure 2)."""
+
+    layer: int
+    l2: float
+    """Mean distance of the two hidden states, each the mean over its tokens."""
+    cosine: float
+    """Mean cosine of the two."""
+    pairs: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)
+
+
+def layer_distances(classifier: RsmiClassifier, pairs: Sequence[tuple[TextInput, TextInput]]) -> list[LayerDistance]:
+    """Compare the hidden states of clean texts and their adversarial versions after every layer.
+
+    Noise is on, as in every pass of the model, and drawn anew for each text; masks are off, so that all tokens count.
+
+    Args:
+        classifier: A classifier with a seed; without one noise is drawn from seed 0.
+        pairs: Clean and adversarial texts.
+    """
+    if not pairs:
+        raise InputError("expected pairs of a clean and an adversarial text, got none")
+    engine = classifier.engine()
+    sides = [_hidden_means(engine, [pair[side] for pair in pairs], side) for side in (0, 1)]
+    found = []
+    for layer, (clean, changed) in enumerate(zip(*sides, strict=True)):
+        l2 = (clean - changed).norm(dim=1).mean()
+        cosine = nn.functional.cosine_similarity(clean, changed, dim=1).mean()
+        found.append(LayerDistance(layer=layer, l2=float(l2), cosine=float(cosine), pairs=len(pairs)))
+    return found
+
+
+def _hidden_means(engine: Engine, texts: Sequence[TextInput], side: int) -> list[Tensor]:
+    """Return the mean hidden state of each text after every layer: (texts, width) a layer."""
+    encoder, plan = engine.loaded.encoder, engine.plan
+    rows = engine.encode(texts)
+    means = [torch.empty(len(rows), 0)] * encoder.num_layers
+    with engine.lock, torch.inference_mode(), evaluating(encoder.model):
+        for group in by_length([len(row) for row in rows], engine.token_budget):
+            batch = collate([rows[i] for i in group], engine.loaded.tokenizer.pad_token_id).to(encoder.device)
+            source = row_noise([derive(engine.seed or 0, "layers", side, i) for i in group], batch.lengths)
+            with noisy(encoder.layers, plan.layers, plan.std, source), _watched(encoder.layers) as seen:
+                encoder.logits(batch, shifted_by_noise(encoder, plan, batch, source))
+            for number, hidden in seen.items():
+                own = _mean(hidden, batch)
+                if means[number].shape[1] == 0:
+                    means[number] = torch.empty(len(rows), own.shape[1])
+                means[number][group] = own
+    return means
+
+
+@contextmanager
+def _watched(layers: Sequence[Layer]) -> Iterator[dict[int, Tensor]]:
+    """Collect what comes out of every layer, noise included, while the block runs."""
+    seen: dict[int, Tensor] = {}
+
+    def collector(numbers: Sequence[int]) -> Callable[..., None]:
+        left = list(numbers)
+
+        def collect(_module: nn.Module, _args: object, output: Any) -> None:
+            number = left.pop(0)
+            map_hidden(output, lambda hidden: seen.setdefault(number, hidden))
+
+        return collect
+
+    handles = [layer.module.register_forward_hook(collector(layer.numbers)) for layer in layers]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _mean(hidden: Tensor, batch: Batch) -> Tensor:
+    weights = batch.attention_mask.unsqueeze(-1).to(hidden)
+    return ((hidden * weights).sum(1) / weights.sum(1)).float().cpu()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """Accuracy over independent runs on the same texts (the paper's Figure 4)."""
+
+    accuracies: tuple[float, ...]
+    """One a run."""
+    texts: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {"texts": self.texts, **spread_of(self.accuracies), "accuracies": list(self.accuracies)}
+
+
+def stability(
+    classifier: RsmiClassifier,
+    texts: Sequence[TextInput],
+    labels: Sequence[Label],
+    runs: int,
+    progress: Callable[[Sequence[int]], Any] = lambda draws: draws,
+) -> Stability:
+    """Classify the same texts in many independent runs.
+
+    Args:
+        classifier: A classifier with a seed: run after run takes its next draw.
+        texts: Clean texts, or texts that fooled it once.
+        labels: Their true classes.
+        runs: How often.
+        progress: Wraps the numbers of the runs, to show a bar.
+    """
+    if len(texts) != len(labels) or not texts or runs < 1:
+        raise InputError(
+            f"expected texts, as many labels and a run or more, got {len(texts)}, {len(labels)} and {runs}"
+        )
+    golds = np.array(labels)
+    accuracies = []
+    for draw in progress(range(runs)):
+        winners = classifier.classes_[classifier.query(list(texts), draw).argmax(1)]
+        accuracies.append(float((winners == golds).mean()))
+    return Stability(accuracies=tuple(accuracies), texts=len(texts))
+
+
+def spread_of(values: Sequence[float]) -> dict[str, float | int]:
+    """Return mean, standard deviation, largest and least of some runs (the paper's Table 5)."""
+    if not values:
+        raise InputError("expected values of one run or more, got none")
+    return {
+        "n": len(values),
+        "mean": statistics.fmean(values),
+        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "max": max(values),
+        "min": min(values),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceTime:
+    """What predictions of a model cost (the paper's Table 8)."""
+
+    name: str
+    seconds: tuple[float, ...]
+    """Of all texts, one a repeat."""
+    ratios: tuple[float, ...]
+    """To the first model, repeat by repeat."""
+    texts: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {**asdict(self), "ratio": spread_of(self.ratios)}
+
+
+def inference_times(
+    classifiers: Mapping[str, RsmiClassifier], texts: Sequence[TextInput], repeats: int = 5
+) -> list[InferenceTime]:
+    """Time predictions of several models by turns, so that what else runs on the machine slows all of them.
+
+    Args:
+        classifiers: The first one is what the others are compared with.
+        texts: What they classify.
+        repeats: Rounds, after one to warm up.
+    """
+    if not classifiers or not texts or repeats < 1:
+        raise InputError("expected a classifier, texts and a repeat or more, got none of one of them")
+    seconds: dict[str, list[float]] = {name: [] for name in classifiers}
+    for number in range(repeats + 1):
+        for name, classifier in classifiers.items():
+            started = time.perf_counter()
+            classifier.predict(list(texts))
+            if number:
+                seconds[name].append(time.perf_counter() - started)
+    base = next(iter(seconds.values()))
+    return [
+        InferenceTime(
+            name=name,
+            seconds=tuple(own),
+            ratios=tuple(one / unit for one, unit in zip(own, base, strict=True)),
+            texts=len(texts),
+        )
+        for name, own in seconds.items()
+    ]
+
+
+def fooled_pairs(records: Sequence[AttackRecord]) -> list[tuple[TextInput, TextInput]]:
+    """Return the clean and the adversarial text of every success among records."""
+    return [(record.original, record.adversarial) for record in records if record.outcome == "succeeded"]
+
+
+def copies_settings(counts: Sequence[int], two_step: bool) -> list[dict[str, Any]]:
+    """Return settings with ever more copies, with or without step two (the paper's Figure 3).
+
+    With two steps `counts` are the copies of step two, step one has as many as it may, up to 5; without, of the only
+    step.
+    """
+    if two_step:
+        return [{"two_step": True, "first_votes": min(5, count), "second_votes": count} for count in counts]
+    return [{"two_step": False, "first_votes": count} for count in counts]
