@@ -23,7 +23,7 @@ for attack in textfooler pwws bae; do
     for data in ag_news imdb; do
         case $data in
         ag_news) inputs="--data ag_news --num 100 --max-length 96" ;;
-        imdb) inputs="--data imdb --num 50 --max-length 256 --max-words 256" ;;
+        imdb) inputs="--data imdb --num 50 --max-length 256 --max-words 128" ;;
         esac
         case $attack in
         textfooler) own="--vectors $VECTORS" ;;
@@ -32,11 +32,12 @@ for attack in textfooler pwws bae; do
         esac
         # shellcheck disable=SC2086
         "$ORACLE" benchmarks/parity/oracle.py --attack $attack $inputs $own --victim "$OUT/$data" \
-            --padding dynamic --special-tokens split --out "$OUT/oracle-$attack-$data.jsonl"
+            --padding dynamic --special-tokens split --round-logits 3 --out "$OUT/oracle-$attack-$data.jsonl"
         # shellcheck disable=SC2086
         [ -f "$OUT/native-$attack-$data.jsonl" ] || "$PYTHON" benchmarks/parity/native.py --attack $attack $inputs $own \
-            --victim "$OUT/$data" --out "$OUT/native-$attack-$data.jsonl"
+            --victim "$OUT/$data" --round-logits 3 --out "$OUT/native-$attack-$data.jsonl"
         "$PYTHON" benchmarks/parity/compare.py "$OUT/oracle-$attack-$data.jsonl" "$OUT/native-$attack-$data.jsonl" \
             --out "$RESULTS/$attack-$data"
     done
 done
+"$PYTHON" benchmarks/parity/summary.py "$RESULTS" --out "$RESULTS/summary.md"

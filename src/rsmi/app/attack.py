@@ -180,6 +180,7 @@ def attack_shown(
     out: Path,
     seed: int,
     together: int | None = None,
+    explained: bool = False,
 ) -> Iterator[AttackRecord]:
     """Attack `sample`, going on with what `out` holds of the same run, and show it on stderr; yield each record.
 
@@ -191,6 +192,7 @@ def attack_shown(
         out: The JSONL file of the records.
         seed: For the attack's own draws.
         together: Texts attacked side by side; by default as many as suit the engine.
+        explained: Keep votes and salient tokens of every text in its record.
     """
     from rsmi.attacks.base import TOGETHER
     from rsmi.evaluation.attacking import attack_to_file
@@ -204,6 +206,7 @@ def attack_shown(
         together=together or TOGETHER,
         about={**describe_model(name, classifier), "protocol": setup.about},
         deployed=setup.deployed,
+        explain=classifier.explain if explained else None,
     )
     yield from _shown(records, len(sample), out)
 

@@ -38,6 +38,8 @@ def demo(
     from rsmi.app.demo_report import report_markdown, show
     from rsmi.app.doctor import versions
     from rsmi.data import load_data
+    from rsmi.evaluation.runs import Run
+    from rsmi.report import Report
 
     parts = {"train": _TRAIN, "dev": _DEV, "test": _TEST}
     sets = {split: load_data("mr", split).take(max(20, int(size * scale)), SEED) for split, size in parts.items()}
@@ -46,10 +48,11 @@ def demo(
     plain, rsmi = (_trained(method, out / method, sets["train"], sets["dev"]) for method in _NAMES)
     attack = _textfooler()
     sample = sets["test"].head(_ATTACKED)
-    results = {}
+    results, runs = {}, []
     for name, classifier in (("fine-tuned", plain), ("RSMI", rsmi)):
         results[name] = _compare(name, classifier, sets["test"], sentences)
-        results[name] |= _attacked(name, classifier, attack, sample, out / f"textfooler-{name}.jsonl")
+        runs.append(out / f"textfooler-{name}.jsonl")
+        results[name] |= _attacked(name, classifier, attack, sample, runs[-1])
     rsmi.config = rsmi.config_.as_variant("no-mask")  # the same weights asked without masks: what masking costs
     results["RSMI, no masks"] = _compare("RSMI, no masks", rsmi, sets["test"], sentences)
     summary = {
@@ -68,7 +71,8 @@ def demo(
     write_text(out / "records.jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
     write_text(out / "report.md", report_markdown(summary, records))
     show(summary, records, [record for result in results.values() for record in result.get("attacked", ())])
-    typer.echo(f"models, records.jsonl and report.md are in {out}")
+    Report.from_runs([Run.read(file) for file in runs]).save(out / "report.html")
+    typer.echo(f"models, records and report.md are in {out}; the attacks, text by text: {out / 'report.html'}")
 
 
 def _trained(method: str, folder: Path, train: TextDataset, dev: TextDataset) -> RsmiClassifier:
@@ -147,10 +151,10 @@ def _attacked(
     setup = set_up("paper", classifier, attack, fresh_draws=_FRESH_DRAWS)
     typer.echo(f"attacking {name} with TextFooler on {len(sample)} test sentences", err=True)
     try:
-        records = list(attack_shown(classifier, name, setup, sample, records_file, SEED))
+        records = list(attack_shown(classifier, name, setup, sample, records_file, SEED, explained=True))
     except DataError:  # left by a demo of other settings
         records_file.unlink()
-        records = list(attack_shown(classifier, name, setup, sample, records_file, SEED))
+        records = list(attack_shown(classifier, name, setup, sample, records_file, SEED, explained=True))
     return {"attack": Robustness.of(records).to_dict(), "attacked": [(name, record) for record in records]}
 
 
