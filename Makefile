@@ -9,7 +9,7 @@ WORKERS ?= 2
 export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup demo test check fmt bench parity docs lock clean
+.PHONY: help setup demo test check fmt bench parity docs browser lock clean
 
 help:
 	@echo "make demo    train a plain and an RSMI classifier on the embedded default, attack and compare them"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench   the benchmarks (long); results go to benchmarks/results/"
 	@echo "make parity  compare the attacks with TextAttack (hours; needs RSMI_DATA)"
 	@echo "make docs    write docs/cli.md anew from the commands' own help"
+	@echo "make browser install Debian's Chromium, in which a test looks at the report"
 	@echo "make lock    resolve constraints.txt anew"
 	@echo "make clean   remove the virtual environment and caches"
 
@@ -71,6 +72,13 @@ parity: $(STAMP) $(TEXTATTACK)/.installed
 
 docs: $(STAMP)
 	$(BIN)/python tools/cli_docs.py
+
+# Where it is missing, the tests that need it are skipped and say so.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+browser:
+	command -v chromium > /dev/null || { $(SUDO) apt-get update --quiet=2 && \
+		$(SUDO) apt-get install --yes --quiet=2 --no-install-recommends chromium fonts-dejavu-core; }
+	chromium --version
 
 lock: $(STAMP)
 	$(BIN)/python tools/lock.py

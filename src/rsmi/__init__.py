@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from rsmi.errors import RsmiError
     from rsmi.presets import load_preset
     from rsmi.records import Prediction, Token
+    from rsmi.report import Report
 
 __all__ = [
     "Defense",
     "Prediction",
+    "Report",
     "RsmiClassifier",
     "RsmiConfig",
     "RsmiError",
@@ -30,6 +32,7 @@ __version__ = version("rsmi")
 _HOMES = {
     "Defense": "rsmi.defense",
     "Prediction": "rsmi.records",
+    "Report": "rsmi.report",
     "RsmiClassifier": "rsmi.classifier",
     "RsmiConfig": "rsmi.config",
     "RsmiError": "rsmi.errors",

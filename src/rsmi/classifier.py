@@ -17,16 +17,16 @@ from transformers import TrainerCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.errors import LabelError, NotFittedError
-from rsmi.estimator import SettingsEstimator
+from rsmi.estimator import PipelineStyle, SettingsEstimator
 from rsmi.method import checkpoint
 from rsmi.method.backends import open_voter
 from rsmi.method.encoder import Encoder
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
-from rsmi.method.inference import Detail, Outcome
-from rsmi.method.inputs import as_classes, as_count, as_texts, from_pipeline, to_pipeline
+from rsmi.method.inference import Detail, Outcome, is_random
+from rsmi.method.inputs import as_classes, as_count, as_texts
 from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained
-from rsmi.method.substitution import SynonymTable
+from rsmi.method.substitution import SynonymTable, read_table
 from rsmi.method.tokens import Encoded
 from rsmi.records import Label, Prediction, TextInput
 from rsmi.seeds import derive
@@ -37,7 +37,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _BAR_FROM = 100  # texts from which a progress bar is worth its lines
 
 
-class RsmiClassifier(SettingsEstimator):
+class RsmiClassifier(PipelineStyle, SettingsEstimator):
     """A text classifier that holds up under attack: noise in its layers, masks on its most salient tokens, a vote.
 
     Follows scikit-learn's conventions: settings in the constructor, `fit` starts afresh from `base`, nested settings
@@ -175,7 +175,7 @@ class RsmiClassifier(SettingsEstimator):
     def with_config(self, config: RsmiConfig) -> RsmiClassifier:
         """Return a classifier with other settings of the method and the same weights: shared, not copied."""
         other = copy.copy(self)
-        other.config = config
+        other.config, other._lock = config, self._lock  # one model, one lock
         return other
 
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
@@ -192,16 +192,6 @@ class RsmiClassifier(SettingsEstimator):
         config, classes = self.config_, self._class_tuple()
         for text, row, outcome in self._outcomes(texts, total):
             yield explain(outcome, text, row, self._loaded.tokenizer, classes, config)
-
-    def __call__(self, inputs: Any, top_k: int | None = 1) -> Any:
-        """Classify like a transformers text-classification pipeline: dicts with `label` and `score`.
-
-        Args:
-            inputs: A text, a `{"text": ..., "text_pair": ...}`, or a list of either.
-            top_k: 1 for the best class of each text; another number, or None for all, gives a list for each text.
-        """
-        classes = self._class_tuple()
-        return to_pipeline(inputs, self.predict_proba(from_pipeline(inputs)), classes, top_k)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write an ordinary HF checkpoint (safetensors) and `rsmi_config.json`; an older one is replaced at the end."""
@@ -231,9 +221,7 @@ class RsmiClassifier(SettingsEstimator):
     @property
     def randomised(self) -> bool:
         """Whether the answer depends on random draws, be they fixed by a seed or not."""
-        config = self.config_
-        draws_masks = config.masking == "random" or (config.masking == "gradient" and config.two_step)
-        return draws_masks or config.substitution or config.noise_std > 0 or config.embedding_noise_std > 0
+        return is_random(self.config_)
 
     @property
     def uses_gradients(self) -> bool:
@@ -256,9 +244,8 @@ class RsmiClassifier(SettingsEstimator):
     def _engine(self, loaded: Pretrained, draw: int = 0, voter: Encoder | None = None) -> Engine:
         seed = None if self.seed is None else as_count(self.seed, "seed", 0)
         seed = derive(seed, "draw", draw) if seed is not None and draw else seed
-        budget = (
-            loaded.encoder.token_budget if self.token_budget is None else as_count(self.token_budget, "token_budget", 1)
-        )
+        own = loaded.encoder.token_budget
+        budget = own if self.token_budget is None else as_count(self.token_budget, "token_budget", 1)
         return Engine(loaded, voter or loaded.encoder, self.config_, seed, budget, self._table(), self._lock)
 
     def _voter(self) -> Encoder:
@@ -267,13 +254,9 @@ class RsmiClassifier(SettingsEstimator):
         return self._made_voter[1]
 
     def _table(self) -> SynonymTable | None:
-        if not isinstance(self.synonyms, (str, Path)):
-            return self.synonyms or getattr(self, "_saved_synonyms", None)
-        path, table = getattr(self, "_read_synonyms", (None, None))
-        if path != self.synonyms:  # once, not on every call
-            table = SynonymTable.from_file(self.synonyms)
-            self._read_synonyms = (self.synonyms, table)
-        return table
+        if isinstance(self.synonyms, (str, Path)):
+            return read_table(Path(self.synonyms))
+        return self.synonyms or getattr(self, "_saved_synonyms", None)
 
     def _load(self) -> None:
         """Load `base` as it is; it can predict at once if it has a trained head."""

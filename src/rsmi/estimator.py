@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
+from rsmi.method.inputs import from_pipeline, to_pipeline
 
 S = TypeVar("S", bound="SettingsEstimator")
 
@@ -50,3 +51,17 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
+
+
+class PipelineStyle:
+    """Lets a classifier be called like a text-classification pipeline of transformers."""
+
+    def __call__(self, inputs: Any, top_k: int | None = 1) -> Any:
+        """Classify like a transformers text-classification pipeline: dicts with `label` and `score`.
+
+        Args:
+            inputs: A text, a `{"text": ..., "text_pair": ...}`, or a list of either.
+            top_k: 1 for the best class of each text; another number, or None for all, gives a list for each text.
+        """
+        scores = self.predict_proba(from_pipeline(inputs))  # type: ignore[attr-defined]
+        return to_pipeline(inputs, scores, tuple(self.classes_.tolist()), top_k)  # type: ignore[attr-defined]

@@ -193,6 +193,7 @@ def test_a_setup_leaves_the_classifier_as_it_was(classifier):
     assert setup.deployed.config_.aggregation == "logit-average"
     assert classifier.config_ == before
     assert setup.deployed._loaded is classifier._loaded
+    assert setup.deployed._lock is classifier._lock  # one model runs in one thread at a time
     assert as_it_is(classifier, setup.attack).target is classifier
 
 

@@ -91,3 +91,19 @@ def test_a_run_is_read_whole_or_not_at_all(tmp_path: Path):
     path.write_text("".join([*lines[:3], "{broken}\n", *lines[4:]]))
     with pytest.raises(DataError, match="line 4"):
         Run.read(path)
+    path.write_text("".join(lines)[:-5])
+    with pytest.raises(DataError, match="line 7: expected a whole record, got a half-written one"):
+        Run.read(path)
+    path.write_text("".join([lines[0].replace('"format": 1', '"format": 99'), *lines[1:]]))
+    with pytest.raises(DataError, match="line 1: expected records of format 1, got format 99"):
+        Run.read(path)
+
+
+def test_other_settings_of_the_same_weights_are_another_model():
+    plain = {"name": "m", "fingerprint": "w", "config": {"noise_std": 0.0, "aggregation": "vote"}}
+    noisy = {"name": "m", "fingerprint": "w", "config": {"noise_std": 0.2, "aggregation": "vote"}}
+    averaged = {"name": "m", "fingerprint": "w", "config": {"noise_std": 0.2, "aggregation": "logit-average"}}
+    with pytest.raises(DataError, match="same model and sample"):
+        worst_case([run("ff", model=plain), run("ff", model=noisy)])
+    assert worst_case([run("ff", model=averaged), run("fs", model=noisy)]) == (True, False)
+    assert run("f", model="a name").model == "a name"

@@ -6,12 +6,14 @@ import sys
 
 import typer
 
+from rsmi.app.analyse import analyse
 from rsmi.app.attack import attack
 from rsmi.app.augment import augment
 from rsmi.app.demo import demo
 from rsmi.app.doctor import doctor
 from rsmi.app.evaluate import evaluate
 from rsmi.app.predict import predict
+from rsmi.app.report import report
 from rsmi.app.resources import resources
 from rsmi.app.train import train
 
@@ -23,8 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, predict, evaluate, attack, augment, doctor, demo):
+for command in (train, predict, evaluate, attack, report, augment, doctor, demo):
     app.command()(command)
+app.add_typer(analyse, name="analyse")
 app.add_typer(resources, name="resources")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def count_correct(answers: Sequence[Any] | np.ndarray[Any, Any], labels: Sequenc
     return Accuracy(correct=int(correct), total=len(labels), abstained=abstained, low=low, high=high)
 
 
+@lru_cache(maxsize=4096)
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     """Return the 95 % Wilson interval of a proportion."""
     interval = binomtest(successes, trials).proportion_ci(confidence_level=0.95, method="wilson")

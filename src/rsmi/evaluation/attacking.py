@@ -175,6 +175,11 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, AttackRecord], int]:
             values = json.loads(line)
             if number == 1:
                 header = values["run"]
+                if header["format"] != _FORMAT:
+                    raise DataError(
+                        f"{path}, line 1: expected records of format {_FORMAT}, got format {header['format']!r}; read "
+                        "them with the version of rsmi that wrote them"
+                    )
             else:
                 place = values.pop("place")
                 records[place] = AttackRecord.from_dict(values)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from rsmi.attacks.base import TOGETHER, Attack
 from rsmi.attacks.words import Words
@@ -16,7 +17,7 @@ from rsmi.data import TextDataset
 from rsmi.defense import Target
 from rsmi.errors import InputError
 from rsmi.records import TextInput
-from rsmi.seeds import derive
+from rsmi.seeds import derive, generator
 
 _RESAMPLES = 2000
 
@@ -94,7 +95,7 @@ def _extrapolated(
     words, part = _words(texts), len(costs)
     costs = costs * (seconds / costs.sum())
     scale = words.sum() / words[:part].sum()
-    draws = np.random.default_rng(derive("plan", part)).integers(0, part, (_RESAMPLES, part))
+    draws = torch.randint(part, (_RESAMPLES, part), generator=generator(derive("plan", part))).numpy()
     totals = words.sum() * costs[draws].sum(1) / words[:part][draws].sum(1)
     left = 1 - part / len(texts)  # what was run is known
     low, high = (seconds * scale + left * (np.quantile(totals, q) - seconds * scale) for q in (0.025, 0.975))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ class Run:
             DataError: If a line cannot be read, or records are missing: the run was interrupted.
         """
         header, records = read_run(path)
+        _check_ending(Path(path))
         missing = [place for place in range(int(header["num"])) if place not in records]
         if missing:
             raise DataError(
@@ -43,14 +45,25 @@ class Run:
         return cls(str(path), header, tuple(records[place] for place in sorted(records)))
 
     @property
+    def _about_model(self) -> dict[str, Any]:
+        about = self.header.get("model", {})
+        return about if isinstance(about, dict) else {"name": about}
+
+    @property
     def model(self) -> str:
         """Name of the model."""
-        return str(self.header.get("model", {}).get("name", "model"))
+        return str(self._about_model.get("name", "model"))
 
     @property
     def fingerprint(self) -> str:
         """What identifies the weights."""
-        return str(self.header.get("model", {}).get("fingerprint", ""))
+        return str(self._about_model.get("fingerprint", ""))
+
+    @property
+    def identity(self) -> str:
+        """What makes two runs runs of one model: weights, settings and backend; how copies are counted may differ."""
+        config = {k: v for k, v in self._about_model.get("config", {}).items() if k != "aggregation"}
+        return json.dumps([self.fingerprint, config, self.header.get("backend")], sort_keys=True)
 
     @property
     def attack(self) -> str:
@@ -95,6 +108,15 @@ class Comparison:
     """Exact McNemar test: how likely so uneven a split of these inputs is if neither is better."""
 
 
+def _check_ending(path: Path) -> None:
+    raw = path.read_bytes()
+    if raw and not raw.endswith(b"\n"):
+        raise DataError(
+            f"{path}, line {raw.count(bytes([10])) + 1}: expected a whole record, got a half-written one; finish the run "
+            "with rsmi attack --resume"
+        )
+
+
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
     """Compare what survived in two runs on the same inputs."""
     if len(first) != len(second):
@@ -111,7 +133,7 @@ def worst_case(runs: Iterable[Run]) -> tuple[bool, ...]:
     runs = list(runs)
     if not runs:
         raise DataError("expected at least one run, got none")
-    others = [run.source for run in runs if (run.fingerprint, run.inputs) != (runs[0].fingerprint, runs[0].inputs)]
+    others = [run.source for run in runs if (run.identity, run.inputs) != (runs[0].identity, runs[0].inputs)]
     if others:
         raise DataError(f"{others[0]}: expected the same model and sample as in {runs[0].source}, got others")
     return tuple(all(each) for each in zip(*(run.survived for run in runs), strict=True))
@@ -129,9 +151,8 @@ def cautions(runs: Sequence[Run]) -> list[str]:
     was not easier than fresh noise, a transfer that beat the white-box attack, a budget that was hit.
     """
     found: list[str] = []
-    for model in dict.fromkeys((run.model, run.fingerprint) for run in runs):
-        own = [run for run in runs if (run.model, run.fingerprint) == model]
-        found += _cautions_of(model[0], own)
+    for model, identity in dict.fromkeys((run.model, run.identity) for run in runs):
+        found += _cautions_of(model, [run for run in runs if (run.model, run.identity) == (model, identity)])
     return found
 
 

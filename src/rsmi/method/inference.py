@@ -50,6 +50,12 @@ Redraw: TypeAlias = Callable[[int, Sequence[int]], Sequence[Encoded]]
 """(place of a row, keys of its copies) -> one row a copy, its words replaced at random."""
 
 
+def is_random(config: RsmiConfig) -> bool:
+    """Whether answers under these settings depend on random draws."""
+    draws_masks = config.masking == "random" or (config.masking == "gradient" and config.two_step)
+    return draws_masks or config.substitution or config.noise_std > 0 or config.embedding_noise_std > 0
+
+
 def infer(
     smoothed: Smoothed,
     config: RsmiConfig,

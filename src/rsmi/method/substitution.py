@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +119,17 @@ def _cased_like(model: str, word: str) -> str:
     if model.isupper() and len(model) > 1:
         return word.upper()
     return word.capitalize() if model[0].isupper() else word
+
+
+def read_table(path: Path) -> SynonymTable:
+    """Read a table from a file, once as long as the file stays as it is."""
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        return SynonymTable.from_file(path)  # which says what is wrong
+    return _read_once(path, changed)
+
+
+@lru_cache(maxsize=8)
+def _read_once(path: Path, _changed: int) -> SynonymTable:
+    return SynonymTable.from_file(path)
