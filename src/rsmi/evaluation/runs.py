@@ -111,9 +111,10 @@ class Comparison:
 def _check_ending(path: Path) -> None:
     raw = path.read_bytes()
     if raw and not raw.endswith(b"\n"):
+        number = raw.count(b"\n") + 1
         raise DataError(
-            f"{path}, line {raw.count(bytes([10])) + 1}: expected a whole record, got a half-written one; finish the run "
-            "with rsmi attack --resume"
+            f"{path}, line {number}: expected a whole record, got a half-written one; finish the run with rsmi attack "
+            "--resume"
         )
 
 
