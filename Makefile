@@ -56,6 +56,8 @@ fmt: $(STAMP)
 bench: runs/demo/rsmi
 	$(BIN)/python benchmarks/training.py --out benchmarks/results/training.json
 	$(BIN)/python benchmarks/predict_memory.py --out benchmarks/results/predict_memory.json
+	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed
+	$(BIN)/python benchmarks/backends.py --out benchmarks/results/backends
 
 # TextAttack, which does not run beside transformers 5, in an environment of its own.
 TEXTATTACK := .venv-textattack

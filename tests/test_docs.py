@@ -14,7 +14,7 @@ from rsmi.data import TextDataset
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SMALL = {"--limit": "40", "--epochs": "1", "--num": "4", "--attack": "pwws"}
+SMALL = {"--limit": "40", "--epochs": "1", "--num": "2", "--attack": "pwws", "--draws": "1"}
 """What commands of the pages are run with here instead of their own (TextFooler's vectors take a minute to build)."""
 
 

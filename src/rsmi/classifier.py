@@ -175,7 +175,7 @@ class RsmiClassifier(PipelineStyle, SettingsEstimator):
     def with_config(self, config: RsmiConfig) -> RsmiClassifier:
         """Return a classifier with other settings of the method and the same weights: shared, not copied."""
         other = copy.copy(self)
-        other.config, other._lock = config, self._lock  # one model, one lock
+        other.config, other._lock, other._made_voter = config, self._lock, self._made_voter  # one model, one lock
         return other
 
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:

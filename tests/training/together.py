@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,14 @@ def sharded_step(family: str) -> dict[str, Any]:
                 fully_shard(layer.module, mesh=mesh)
             fully_shard(own.model, mesh=mesh)
         objective = RsmiObjective(
-            own.encoder, NoisePlan((0, 1), 0.3), "gradient", 1, mask_token_id(own.tokenizer), 1, 1.0, batch_size=4
+            replace(own.encoder, stages=None),  # as `preparation.train` does
+            NoisePlan((0, 1), 0.3),
+            "gradient",
+            1,
+            mask_token_id(own.tokenizer),
+            1,
+            1.0,
+            batch_size=4,
         )
         batch = collate(own.rows(some_texts(4)), own.tokenizer.pad_token_id)
         with ExitStack() as stack:

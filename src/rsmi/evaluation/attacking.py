@@ -175,14 +175,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, AttackRecord], int]:
             values = json.loads(line)
             if number == 1:
                 header = values["run"]
-                if header["format"] != _FORMAT:
-                    raise DataError(
-                        f"{path}, line 1: expected records of format {_FORMAT}, got format {header['format']!r}; read "
-                        "them with the version of rsmi that wrote them"
-                    )
+                _check_format(path, header["format"])
             else:
                 place = values.pop("place")
                 records[place] = AttackRecord.from_dict(values)
+        except DataError:
+            raise
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{path}, line {number}: expected {'the description of a run' if number == 1 else 'a record'} as "
@@ -191,6 +189,14 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, AttackRecord], int]:
     if header is None:
         raise DataError(f"{path}: expected a line about the run, got none; remove the file and start again")
     return header, records, complete
+
+
+def _check_format(path: Path, found: object) -> None:
+    if found != _FORMAT:
+        raise DataError(
+            f"{path}, line 1: expected records of format {_FORMAT}, got format {found!r}; read them with the version "
+            "of rsmi that wrote them"
+        )
 
 
 def _line(values: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -42,14 +43,8 @@ def open_stages(model: PreTrainedModel, uses_segments: bool) -> Stages | None:
         return None
     distil = config.model_type == "distilbert"
     layers = base.transformer.layer if distil else base.encoder.layer
-
-    def embed(batch: Batch) -> Tensor:
-        segments = {"token_type_ids": batch.token_type_ids} if uses_segments else {}
-        hidden: Tensor = base.embeddings(input_ids=batch.input_ids, **segments)
-        return base.embeddings_project(hidden) if hasattr(base, "embeddings_project") else hidden
-
-    blocks = tuple(_distil_block(layer) if distil else _bert_block(layer) for layer in layers)
-    return Stages(embed, blocks, lambda hidden: head(model, hidden))
+    blocks = tuple(_DistilBlock(layer) if distil else _BertBlock(layer) for layer in layers)
+    return Stages(_Embedding(base, uses_segments), blocks, partial(head, model))
 
 
 _CLASSES = frozenset(
@@ -83,34 +78,50 @@ _HEADS: dict[str, Callable[[Any, Tensor], Tensor]] = {
 }
 
 
-def _bert_block(layer: Any) -> Block:
-    """A layer of BERT, RoBERTa or ELECTRA."""
-    own = layer.attention.self
-    width = int(own.attention_head_size)
+# classes and not closures: a classifier with stages can be pickled for worker processes
+@dataclass(frozen=True, slots=True)
+class _Embedding:
+    """Word, position and segment embeddings."""
 
-    def block(hidden: Tensor, read: Tensor | None, first_only: bool) -> Tensor:
+    base: Any
+    uses_segments: bool
+
+    def __call__(self, batch: Batch) -> Tensor:
+        segments = {"token_type_ids": batch.token_type_ids} if self.uses_segments else {}
+        hidden: Tensor = self.base.embeddings(input_ids=batch.input_ids, **segments)
+        return self.base.embeddings_project(hidden) if hasattr(self.base, "embeddings_project") else hidden
+
+
+@dataclass(frozen=True, slots=True)
+class _BertBlock:
+    """A layer of BERT, RoBERTa or ELECTRA."""
+
+    layer: Any
+
+    def __call__(self, hidden: Tensor, read: Tensor | None, first_only: bool) -> Tensor:
+        layer, own = self.layer, self.layer.attention.self
         asking = hidden[:, :1] if first_only else hidden
+        width = int(own.attention_head_size)
         mixed = _attend(own.query(asking), own.key(hidden), own.value(hidden), width, read)
         attended = layer.attention.output(mixed, asking)
         output: Tensor = layer.output(layer.intermediate(attended), attended)
         return output
 
-    return block
 
-
-def _distil_block(layer: Any) -> Block:
+@dataclass(frozen=True, slots=True)
+class _DistilBlock:
     """A layer of DistilBERT."""
-    own = layer.attention
-    width = int(own.dim) // int(own.n_heads)
 
-    def block(hidden: Tensor, read: Tensor | None, first_only: bool) -> Tensor:
+    layer: Any
+
+    def __call__(self, hidden: Tensor, read: Tensor | None, first_only: bool) -> Tensor:
+        layer, own = self.layer, self.layer.attention
         asking = hidden[:, :1] if first_only else hidden
+        width = int(own.dim) // int(own.n_heads)
         mixed = _attend(own.q_lin(asking), own.k_lin(hidden), own.v_lin(hidden), width, read)
         attended = layer.sa_layer_norm(own.out_lin(mixed) + asking)
         output: Tensor = layer.output_layer_norm(layer.ffn(attended) + attended)
         return output
-
-    return block
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, head_width: int, read: Tensor | None) -> Tensor:
