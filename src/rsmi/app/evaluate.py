@@ -125,13 +125,14 @@ def _suite(jobs: Sequence[Job], suite: str, out: Path, workers: int, cluster: st
 
     files: list[Path] = []
     for model, job in zip(_folders([job.model for job in jobs]), jobs, strict=True):
-        planned = jobs_of(suite, job, job.classifier())
+        classifier = job.classifier()  # all jobs of a suite are about the same one
+        planned = jobs_of(suite, job, classifier)
         for number, own in enumerate(planned, 1):
             file = out / model / file_name(own)
             files.append(file)
             typer.echo(f"{model} {number}/{len(planned)}: {file}", err=True)
             try:
-                for _ in run_shown(own.open(), file, workers, cluster):
+                for _ in run_shown(own.open(classifier), file, workers, cluster):
                     pass
             except KeyboardInterrupt:
                 typer.echo(f"\ninterrupted; all records are in {out}; the same command goes on from there", err=True)

@@ -86,9 +86,9 @@ class Job:
             classifier.config = updated(classifier.config_, **self.config)
         return classifier
 
-    def open(self) -> OpenJob:
-        """Load everything that the job needs."""
-        sample, classifier = self.sample(), self.classifier()
+    def open(self, loaded: RsmiClassifier | None = None) -> OpenJob:
+        """Load everything that the job needs; `loaded` is what `classifier` returned, where that was called already."""
+        sample, classifier = self.sample(), loaded or self.classifier()
         setup = set_up(
             self.protocol,
             classifier,

@@ -14,7 +14,7 @@ from rsmi.method.masking import sample_positions, top_positions
 from rsmi.method.memory import return_free_memory
 from rsmi.method.saliency import embedding_gradient
 from rsmi.method.stopping import SequentialTest, VotesWanted, until_gate, until_won
-from rsmi.method.tokens import Encoded, by_length
+from rsmi.method.tokens import Encoded, by_length, distinct
 from rsmi.method.voting import Ballot, Smoothed, Votes, collect_votes
 from rsmi.seeds import derive
 
@@ -69,10 +69,10 @@ def infer(
     The winner is the same whatever the detail; below `votes` some of the votes, below `probabilities` their shares, are
     those of fewer copies.
     """
-    if redraw is None and len(places := _distinct(rows, keys)) < len(rows):  # equal ones agree to the last bit
+    places, which = distinct((row.identity, key) for row, key in zip(rows, keys, strict=True))
+    if redraw is None and len(places) < len(rows):  # equal ones agree to the last bit
         found = infer(smoothed, config, [rows[i] for i in places], [keys[i] for i in places], None, detail)
-        own = {_identity(rows[i], keys[i]): outcome for i, outcome in zip(places, found, strict=True)}
-        return [own[_identity(row, key)] for row, key in zip(rows, keys, strict=True)]
+        return [found[number] for number in which]
     masks = _find_masks(smoothed, config, rows, keys)
 
     def ballot(place: int, step: str, wanted: Sequence[tuple[int, ...]], part: slice) -> Ballot:
@@ -85,18 +85,6 @@ def infer(
     else:
         decisions = _decide_in_two_steps(smoothed, config, ballot, keys, masks, detail)
     return [Outcome(decision, own) for decision, own in zip(decisions, masks, strict=True)]
-
-
-def _identity(row: Encoded, key: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    return row.ids, row.type_ids, key
-
-
-def _distinct(rows: Sequence[Encoded], keys: Sequence[int]) -> list[int]:
-    """Return the places of rows that the model can tell apart by their tokens or their draws, each once."""
-    first: dict[object, int] = {}
-    for place, (row, key) in enumerate(zip(rows, keys, strict=True)):
-        first.setdefault(_identity(row, key), place)
-    return list(first.values())
 
 
 def _find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int]) -> list[Masks]:

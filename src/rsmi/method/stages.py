@@ -38,19 +38,13 @@ def open_stages(model: PreTrainedModel, uses_segments: bool) -> Stages | None:
     config, base = model.config, model.base_model
     if getattr(config, "is_decoder", False) or getattr(config, "position_embedding_type", "absolute") != "absolute":
         return None
-    head = _HEADS.get(config.model_type)
-    if head is None or type(model).__name__ not in _CLASSES:
+    head = _HEADS.get(type(model).__name__)
+    if head is None:
         return None
-    distil = config.model_type == "distilbert"
+    distil = head is _distil_head
     layers = base.transformer.layer if distil else base.encoder.layer
     blocks = tuple(_DistilBlock(layer) if distil else _BertBlock(layer) for layer in layers)
     return Stages(_Embedding(base, uses_segments), blocks, partial(head, model))
-
-
-_CLASSES = frozenset(
-    f"{family}ForSequenceClassification"
-    for family in ("Bert", "Roberta", "XLMRoberta", "Camembert", "Electra", "DistilBert")
-)
 
 
 def _pooled(model: Any, hidden: Tensor) -> Tensor:
@@ -69,12 +63,12 @@ def _distil_head(model: Any, hidden: Tensor) -> Tensor:
 
 
 _HEADS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    "bert": _pooled,
-    "roberta": _classified,
-    "xlm-roberta": _classified,
-    "camembert": _classified,
-    "electra": _classified,
-    "distilbert": _distil_head,
+    "BertForSequenceClassification": _pooled,
+    "RobertaForSequenceClassification": _classified,
+    "XLMRobertaForSequenceClassification": _classified,
+    "CamembertForSequenceClassification": _classified,
+    "ElectraForSequenceClassification": _classified,
+    "DistilBertForSequenceClassification": _distil_head,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,6 +33,11 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def identity(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """All that a model reads of it."""
+        return self.ids, self.type_ids
 
     @property
     def maskable_positions(self) -> tuple[int, ...]:
@@ -208,6 +213,19 @@ def _special_ids(tokenizer: PreTrainedTokenizerBase, _size: int) -> frozenset[in
     return frozenset(
         i for i in (*tokenizer.all_special_ids, *sentinels) if i is not None and i != tokenizer.unk_token_id
     )
+
+
+def distinct(identities: Iterable[Hashable]) -> tuple[list[int], list[int]]:
+    """Return the places of identities that are new, and for every identity which of these it is."""
+    numbers: dict[Hashable, int] = {}
+    places: list[int] = []
+    which: list[int] = []
+    for place, identity in enumerate(identities):
+        number = numbers.setdefault(identity, len(numbers))
+        if number == len(places):
+            places.append(place)
+        which.append(number)
+    return places, which
 
 
 def collate(rows: Sequence[Encoded], pad_token_id: int) -> Batch:

@@ -14,7 +14,7 @@ from rsmi.method.masking import hide
 from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise
 from rsmi.method.saliency import evaluating
-from rsmi.method.tokens import Batch, Encoded, by_length, collate
+from rsmi.method.tokens import Batch, Encoded, by_length, collate, distinct
 from rsmi.seeds import derive
 
 
@@ -110,9 +110,9 @@ def _classify(
     if not rows:
         return np.empty((0, 0))
     if smoothed.plan.silent:
-        distinct, which = _distinct(rows)
-        if len(distinct) < len(rows):
-            return _classify(smoothed, distinct, [0] * len(distinct))[which]
+        places, which = distinct(row.identity for row in rows)
+        if len(places) < len(rows):
+            return _classify(smoothed, [rows[i] for i in places], [keys[i] for i in places])[which]
     alike = sorted(range(len(rows)), key=lambda i: rows[i].ids)
     groups = [[alike[i] for i in group] for group in by_length([len(rows[i]) for i in alike], smoothed.token_budget)]
     with torch.inference_mode(), evaluating(smoothed.voter.model):
@@ -129,17 +129,9 @@ def _classify(
 
 
 def _classify_group(smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int]) -> torch.Tensor:
-    distinct, which = _distinct(rows)
-    batch = smoothed.batch(distinct)
+    places, which = distinct(row.identity for row in rows)
+    batch = smoothed.batch([rows[i] for i in places])
     source = smoothed.source(keys, [len(row) for row in rows])
     logits = noisy_copies(smoothed.voter, smoothed.plan, batch, which, source)
     return_free_memory()
     return logits
-
-
-def _distinct(rows: Sequence[Encoded]) -> tuple[list[Encoded], list[int]]:
-    """Return rows that the model can tell apart, and which of them each row is."""
-    places: dict[tuple[tuple[int, ...], ...], int] = {}
-    which = [places.setdefault((row.ids, row.type_ids), len(places)) for row in rows]
-    found = dict(zip(which, rows, strict=True))
-    return [found[place] for place in range(len(found))], which

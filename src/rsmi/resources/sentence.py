@@ -16,7 +16,7 @@ from transformers import AutoModel
 from rsmi.data.embedded import encoder_folder
 from rsmi.errors import CheckpointError, InputError
 from rsmi.method.pretrained import EMBEDDED, as_device
-from rsmi.method.tokens import Batch, by_length, collate, encode
+from rsmi.method.tokens import Batch, by_length, collate, distinct, encode
 from rsmi.resources.hub_models import Opened, open_model
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -72,15 +72,13 @@ class SentenceEncoder:
         if isinstance(texts, str):
             raise InputError("expected a sequence of texts, got one str; put it in a list")
         rows = encode(self._opened.tokenizer, list(texts), self._max_length)
-        first: dict[tuple[int, ...], int] = {}
-        places = [first.setdefault(row.ids, len(first)) for row in rows]
-        distinct = dict(zip(places, rows, strict=True))
-        vectors = np.zeros((len(distinct), self.width), dtype=np.float32)
+        places, which = distinct(row.ids for row in rows)
+        vectors = np.zeros((len(places), self.width), dtype=np.float32)
         pad = int(self._opened.tokenizer.pad_token_id)
-        for group in by_length([len(distinct[i]) for i in range(len(distinct))], self._opened.encoder.token_budget):
-            batch = collate([distinct[i] for i in group], pad).to(self._opened.encoder.device)
+        for group in by_length([len(rows[i]) for i in places], self._opened.encoder.token_budget):
+            batch = collate([rows[places[i]] for i in group], pad).to(self._opened.encoder.device)
             vectors[group] = self._encode(batch).cpu().numpy()
-        return vectors[places]
+        return vectors[which]
 
     @property
     def width(self) -> int:
