@@ -150,6 +150,7 @@ def test_doctor_plans_an_attack_and_predictions(run, victim, table):
     assert (plan["inputs"], plan["calibrated"]) == (12, 4)
     assert 0 < plan["low"] <= plan["seconds"] <= plan["high"]
     assert plan["queries"] > 12
+    assert "deepwordbug, protocol paper: 4 of 12 texts" in stderr  # as rsmi attack runs it
     code, stdout, _ = run("doctor", "--plan", victim, table, "--num", 12)
     assert code == 0
     assert "time" in stdout

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rsmi.app.attack import Draws, ProtocolName, Tries
 from rsmi.app.options import Backend, Device, Dtype, Json, TokenBudget, Variant
 
 if TYPE_CHECKING:
+    from rsmi.evaluation.jobs import Job
     from rsmi.evaluation.planning import Plan
 
 _PACKAGES = ("rsmi", "torch", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "scikit-learn")
@@ -27,6 +29,9 @@ def doctor(
     num: Annotated[int, typer.Option("--num", min=1, help="Texts of the planned run.")] = 1000,
     calibrate: Annotated[int, typer.Option("--calibrate", min=1, help="Texts to run now, to find out.")] = 32,
     split: Annotated[str, typer.Option("--split", help="Split of the data: test, dev, train or all.")] = "test",
+    protocol: ProtocolName = "paper",
+    draws: Draws = 20,
+    tries: Tries = 5,
     variant: Variant = None,
     device: Device = None,
     dtype: Dtype = "float32",
@@ -41,9 +46,24 @@ def doctor(
     if plan:
         if model is None or data is None:
             raise typer.BadParameter("--plan: expected MODEL and DATA, as in rsmi doctor --plan runs/mine data.csv")
-        _show_plan(
-            _plan(model, data, attack, num, calibrate, split, variant, device, dtype, backend, token_budget), as_json
+        from rsmi.evaluation.jobs import Job
+
+        job = Job(
+            model=model,
+            data=data,
+            attack=attack or "textfooler",
+            protocol=protocol,
+            draws=draws,
+            tries=tries,
+            split=split,
+            num=num,
+            variant=variant,
+            device=device,
+            dtype=dtype,
+            backend=backend,
+            token_budget=token_budget,
         )
+        _show_plan(_plan(job, attack is not None, calibrate), as_json)
         return
     if model is not None:
         raise typer.BadParameter(f"{model}: expected no model without --plan")
@@ -56,33 +76,23 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _plan(
-    model: str,
-    data: str,
-    attack: str | None,
-    num: int,
-    calibrate: int,
-    split: str,
-    variant: str | None,
-    device: str | None,
-    dtype: str,
-    backend: str,
-    token_budget: int | None,
-) -> Plan:
-    from rsmi.app.loading import open_model
-    from rsmi.attacks.catalogue import make_attack
-    from rsmi.data import load_data
+def _plan(job: Job, attacked: bool, calibrate: int) -> Plan:
+    """Plan a job as `rsmi attack` runs it, or the classifying of its texts."""
     from rsmi.evaluation.planning import plan_attack, plan_predictions
 
-    rows = load_data(data, split)
-    sample = rows.take(min(num, len(rows)), 0)
-    chosen = None if attack is None else make_attack(attack)
-    classifier = open_model(model, variant, 0, device, dtype, backend, token_budget, progress=False)
-    what = "predictions" if attack is None else attack
-    typer.echo(f"{what}: {min(calibrate, len(sample))} of {len(sample)} texts ({rows.source}) run now", err=True)
-    if chosen is None:
-        return plan_predictions(classifier.predict, sample, calibrate)
-    return plan_attack(classifier, chosen, sample, calibrate)
+    what = f"{job.attack}, protocol {job.protocol}" if attacked else "predictions"
+    if attacked:
+        opened = job.open()
+        _announce(what, calibrate, len(opened.sample), opened.sample.source)
+        return plan_attack(opened.run, opened.sample, calibrate)
+    rows = job.load(job.split)
+    sample = rows.take(min(job.num, len(rows)), job.sample_seed)
+    _announce(what, calibrate, len(sample), rows.source)
+    return plan_predictions(job.classifier().predict, sample, calibrate)
+
+
+def _announce(what: str, calibrate: int, total: int, source: str) -> None:
+    typer.echo(f"{what}: {min(calibrate, total)} of {total} texts ({source}) run now", err=True)
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:

@@ -1,22 +1,20 @@
-"""A short calibration on this machine -> what a whole run will take: a target, texts and an attack or none."""
+"""A short calibration on this machine -> what a whole run will take, of an attack or of predictions."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from rsmi.attacks.base import TOGETHER, Attack
 from rsmi.attacks.words import Words
 from rsmi.data import TextDataset
-from rsmi.defense import Target
 from rsmi.errors import InputError
-from rsmi.records import TextInput
+from rsmi.records import AttackRecord, TextInput
 from rsmi.seeds import derive, generator
 
 _RESAMPLES = 2000
@@ -48,18 +46,20 @@ class Plan:
 
 
 def plan_attack(
-    target: Target, attack: Attack, data: TextDataset, calibrate: int, *, seed: int = 0, together: int = TOGETHER
+    run: Callable[[Sequence[int]], Iterable[tuple[int, AttackRecord]]], data: TextDataset, calibrate: int
 ) -> Plan:
     """Attack the first `calibrate` texts and tell what attacking all of `data` will take.
 
     Texts run side by side, so a text's own time is taken as its share, by queries and words, of the whole.
+
+    Args:
+        run: Attacks the texts at some places of `data`, such as `OpenJob.run`.
+        data: The texts of the whole run.
+        calibrate: How many of them to attack now.
     """
     part = _checked(data, calibrate)
     started = time.perf_counter()
-    run = attack.run(
-        target, data.texts, data.labels, seed=seed, together=together, columns=data.columns, only=range(part)
-    )
-    records = dict(run)
+    records = dict(run(range(part)))
     seconds = time.perf_counter() - started
     queries = np.array([records[place].queries for place in range(part)], dtype=float)
     return _extrapolated(data.texts, queries * _words(data.texts[:part]), seconds, queries)
