@@ -13,7 +13,7 @@ from pathlib import Path
 
 from environment import environment
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig, load_data
-from rsmi.config import updated
+from rsmi.settings import updated
 
 
 def main() -> None:

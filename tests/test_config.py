@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmi import RsmiConfig, TrainConfig
-from rsmi.config import VARIANTS, by_owner, updated
+from rsmi.config import VARIANTS
 from rsmi.errors import ConfigError
+from rsmi.settings import by_owner, updated
 
 NAN, INF = float("nan"), float("inf")
 BAD_METHOD = [

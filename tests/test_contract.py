@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from rsmi import Defense, RsmiClassifier
-from rsmi.config import updated
 from rsmi.errors import InputError, RsmiError
+from rsmi.settings import updated
 from toy import CONFIG, LABELS, SYNONYMS, TEXTS, TRAIN
 
 

@@ -17,7 +17,7 @@ from transformers import TrainerCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.errors import LabelError, NotFittedError
-from rsmi.estimator import PipelineStyle, SettingsEstimator
+from rsmi.estimator import Certifying, PipelineStyle, SettingsEstimator
 from rsmi.method import checkpoint
 from rsmi.method.backends import open_voter
 from rsmi.method.encoder import Encoder
@@ -37,7 +37,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _BAR_FROM = 100  # texts from which a progress bar is worth its lines
 
 
-class RsmiClassifier(PipelineStyle, SettingsEstimator):
+class RsmiClassifier(Certifying, PipelineStyle, SettingsEstimator):
     """A text classifier that holds up under attack: noise in its layers, masks on its most salient tokens, a vote.
 
     Follows scikit-learn's conventions: settings in the constructor, `fit` starts afresh from `base`, nested settings

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from rsmi.errors import ConfigError
+from rsmi.settings import check_types, known_fields, require
 
 Masking = Literal["gradient", "random", "none"]
 Aggregation = Literal["vote", "logit-average"]
 Stop = Literal["paper", "sequential"]
 Method = Literal["rsmi", "finetune", "freelb", "infobert", "safer", "advaug"]
+
+_LITERALS: dict[str, Any] = {
+    "masking": Masking,
+    "aggregation": Aggregation,
+    "stop": Stop,
+    "method": Method,
+    "precision": Literal["fp32", "bf16", "fp16"],
+}
+_OPTIONAL = {"mask_token": str, "micro_batch_size": int, "patience": int, "save_every": int}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +60,20 @@ class RsmiConfig:
     """Whether copies vote or their logits are averaged (the paper averages when it is attacked)."""
     substitution: bool = False
     """Whether each copy replaces words by random synonyms (SAFER); needs a table of them, and no masks."""
+    word_mask_rate: float = 0.0
+    """Share of the words that each copy hides, drawn evenly whatever they are (RanMASK); certified by `l0-mask`."""
+    word_deletion_rate: float = 0.0
+    """Chance with which each copy leaves a word out (CERT-ED); certified by `edit`."""
     max_length: int = 256
     """Tokens read of a text, special ones included; the model's own limit holds too."""
     mask_token: str | None = None
     """Token that hides another; by default the tokenizer's mask token, or T5's first sentinel."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self, _LITERALS, _OPTIONAL)
         if isinstance(self.noise_layers, tuple):
-            _require(bool(self.noise_layers), "noise_layers", "at least one index, or a count", self.noise_layers)
-            _require(
+            require(bool(self.noise_layers), "noise_layers", "at least one index, or a count", self.noise_layers)
+            require(
                 all(type(i) is int and i >= 0 for i in self.noise_layers)
                 and len(set(self.noise_layers)) == len(self.noise_layers),
                 "noise_layers",
@@ -67,18 +81,23 @@ class RsmiConfig:
                 self.noise_layers,
             )
         else:
-            _require(self.noise_layers >= 1, "noise_layers", "a count >= 1, or indices", self.noise_layers)
+            require(self.noise_layers >= 1, "noise_layers", "a count >= 1, or indices", self.noise_layers)
         for name in ("noise_std", "embedding_noise_std"):
             value = getattr(self, name)
-            _require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
+            require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
         for name in ("num_masks", "num_candidates", "saliency_samples", "first_votes", "second_votes"):
-            _require(getattr(self, name) >= 1, name, "an integer >= 1", getattr(self, name))
-        _require(self.max_length >= 4, "max_length", "an integer >= 4", self.max_length)
-        _require(0 < self.stop_confidence < 1, "stop_confidence", "a number between 0 and 1", self.stop_confidence)
+            require(getattr(self, name) >= 1, name, "an integer >= 1", getattr(self, name))
+        require(self.max_length >= 4, "max_length", "an integer >= 4", self.max_length)
+        require(0 < self.stop_confidence < 1, "stop_confidence", "a number between 0 and 1", self.stop_confidence)
         if self.masking == "gradient" and self.num_masks > self.num_candidates:
             raise ConfigError(f"num_masks ({self.num_masks}) cannot exceed num_candidates ({self.num_candidates})")
-        if self.substitution and self.masking != "none":
-            raise ConfigError(f'substitution=True: expected masking="none", got {self.masking!r}')
+        for name in ("word_mask_rate", "word_deletion_rate"):
+            require(0 <= getattr(self, name) < 1, name, "a share in [0, 1)", getattr(self, name))
+        drawn = [name for name in ("substitution", "word_mask_rate", "word_deletion_rate") if getattr(self, name)]
+        if len(drawn) > 1:
+            raise ConfigError(f"expected copies to differ in their words in one way, got {' and '.join(drawn)}")
+        if drawn and self.masking != "none":
+            raise ConfigError(f'{drawn[0]}={getattr(self, drawn[0])}: expected masking="none", got {self.masking!r}')
         if self.stop == "sequential" and self.aggregation != "vote":
             raise ConfigError('stop="sequential" counts votes; expected aggregation="vote", got "logit-average"')
 
@@ -89,8 +108,8 @@ class RsmiConfig:
         Args:
             name: `rsmi`, `no-mask` (noise, two steps, no masks), `no-two-step` (step one decides), `rm` (random
                 masks, no noise, logits averaged), `gm` (gradient masks, no noise, one deterministic copy), `safer`
-                (votes of copies with words replaced by synonyms) or `plain` (one ordinary forward pass: the undefended
-                model).
+                (votes of copies with words replaced by synonyms), `ranmask` (words hidden at random), `deletion` (words
+                left out at random) or `plain` (one ordinary forward pass: the undefended model).
             **settings: Fields that differ from the variant's.
         """
         return cls(**{**_variant_fields(name), **settings})
@@ -102,11 +121,16 @@ class RsmiConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RsmiConfig:
         """Build from plain JSON values; unknown names are refused."""
-        return cls(**_known_fields(cls, values))
+        return cls(**known_fields(cls, values))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return asdict(self)
+
+    @property
+    def draws_words(self) -> bool:
+        """Whether copies differ in their words, not only in masks of tokens and noise."""
+        return self.substitution or self.word_mask_rate > 0 or self.word_deletion_rate > 0
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -116,6 +140,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rm": {"masking": "random", "noise_std": 0.0, "two_step": False, "aggregation": "logit-average"},
     "gm": {"noise_std": 0.0, "two_step": False, "first_votes": 1, "aggregation": "logit-average"},
     "safer": {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "substitution": True},
+    "ranmask": {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "word_mask_rate": 0.7},
+    "deletion": {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "word_deletion_rate": 0.7},
     "plain": {
         "masking": "none",
         "noise_std": 0.0,
@@ -187,14 +213,14 @@ class TrainConfig:
     """Recompute activations in the backward pass: less memory, more time."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self, _LITERALS, _OPTIONAL)
         for name in ("epochs", "batch_size", "ascent_steps"):
-            _require(getattr(self, name) >= 1, name, "an integer >= 1", getattr(self, name))
+            require(getattr(self, name) >= 1, name, "an integer >= 1", getattr(self, name))
         for name in ("learning_rate", "max_grad_norm"):
             value = getattr(self, name)
-            _require(math.isfinite(value) and value > 0, name, "a finite number > 0", value)
-        _require(self.lora_rank >= 0, "lora_rank", "an integer >= 0", self.lora_rank)
-        _require(
+            require(math.isfinite(value) and value > 0, name, "a finite number > 0", value)
+        require(self.lora_rank >= 0, "lora_rank", "an integer >= 0", self.lora_rank)
+        require(
             0 <= self.anchor_low < self.anchor_high <= 1,
             "anchor_low",
             f"a share below anchor_high ({self.anchor_high}), both in [0, 1]",
@@ -203,12 +229,12 @@ class TrainConfig:
         ascent = ("ascent_step_size", "ascent_radius", "ascent_start", "bottleneck_weight", "anchor_weight")
         for name in ("weight_decay", "embedding_step", *ascent):
             value = getattr(self, name)
-            _require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
+            require(math.isfinite(value) and value >= 0, name, "a finite number >= 0", value)
         for name in ("patience", "save_every"):
             value = getattr(self, name)
-            _require(value is None or value >= 1, name, "an integer >= 1 or None", value)
+            require(value is None or value >= 1, name, "an integer >= 1 or None", value)
         for name in ("warmup_ratio", "dev_fraction", "label_smoothing"):
-            _require(0 <= getattr(self, name) < 1, name, "a number in [0, 1)", getattr(self, name))
+            require(0 <= getattr(self, name) < 1, name, "a number in [0, 1)", getattr(self, name))
         if self.micro_batch_size is not None and (
             self.micro_batch_size < 1 or self.batch_size % self.micro_batch_size != 0
         ):
@@ -219,7 +245,7 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
         """Build from plain JSON values; unknown names are refused."""
-        return cls(**_known_fields(cls, values))
+        return cls(**known_fields(cls, values))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -230,69 +256,3 @@ def _variant_fields(name: str) -> dict[str, Any]:
     if name not in VARIANTS:
         raise ConfigError(f"expected a variant of {', '.join(VARIANTS)}; got {name!r}")
     return VARIANTS[name]
-
-
-def updated(config: Any, **settings: Any) -> Any:
-    """Return `config` with some fields replaced, naming any field it does not have."""
-    return replace(config, **_known_fields(type(config), settings))
-
-
-def by_owner(params: Mapping[str, Any], owners: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Sort settings named in scikit-learn's way, `config__noise_std`, by what stands before the underscores."""
-    found: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
-    for name, value in params.items():
-        owner, _, field = name.partition("__")
-        if field and owner not in found:
-            raise ConfigError(f"expected {' or '.join(f'{known}__...' for known in owners)}, got {name}")
-        if field:
-            found[owner][field] = value
-    return found
-
-
-def _known_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    names = [field.name for field in fields(cls)]
-    unknown = sorted(set(values) - set(names))
-    if unknown:
-        raise ConfigError(f"expected settings of {cls.__name__} ({', '.join(names)}); got {', '.join(unknown)}")
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-
-
-_LITERALS: dict[str, Any] = {
-    "masking": Masking,
-    "aggregation": Aggregation,
-    "stop": Stop,
-    "method": Method,
-    "precision": Literal["fp32", "bf16", "fp16"],
-}
-_OPTIONAL = {"mask_token": str, "micro_batch_size": int, "patience": int, "save_every": int}
-
-
-def _check_types(config: RsmiConfig | TrainConfig) -> None:
-    """Refuse a value of another type than its default, so that `True` is no count and "3" no number."""
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if field.name in _LITERALS:
-            choices = get_args(_LITERALS[field.name])
-            _require(value in choices, field.name, "one of " + ", ".join(choices), value)
-        elif field.name in _OPTIONAL:
-            kind = _OPTIONAL[field.name]
-            _require(value is None or type(value) is kind, field.name, f"{kind.__name__} or None", value)
-        elif isinstance(field.default, str):
-            _require(type(value) is str and value != "", field.name, "a word", value)
-        elif field.name == "noise_layers":
-            _require(type(value) in (int, tuple), field.name, "an int or a tuple of ints", value)
-        elif isinstance(field.default, bool) or isinstance(value, bool):
-            _require(type(value) is bool and isinstance(field.default, bool), field.name, _kind(field.default), value)
-        elif isinstance(field.default, int):
-            _require(type(value) is int, field.name, "an int", value)
-        else:
-            _require(isinstance(value, (int, float)), field.name, "a number", value)
-
-
-def _kind(default: object) -> str:
-    return "a bool" if isinstance(default, bool) else "a number"
-
-
-def _require(holds: bool, name: str, expected: str, value: object) -> None:
-    if not holds:
-        raise ConfigError(f"{name}: expected {expected}, got {value!r}")

@@ -41,6 +41,10 @@ class WorkerError(RsmiError, RuntimeError):
     """Other processes or machines cannot be reached, or were lost again and again."""
 
 
+class NotCertifiable(RsmiError, ValueError):
+    """No true statement of the kind asked for can be made; the message says why, and what can be certified."""
+
+
 class NotFittedError(RsmiError, ValueError, AttributeError):
     """The classifier was used before it was trained or loaded."""
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from tqdm.auto import tqdm
 
-from rsmi.config import RsmiConfig, TrainConfig, by_owner, updated
-from rsmi.method.inputs import from_pipeline, to_pipeline
+from rsmi.certify import Certificate, CertifyConfig, certify_texts, open_smoothing
+from rsmi.config import RsmiConfig, TrainConfig
+from rsmi.method.engine import Engine
+from rsmi.method.inputs import as_texts, check_each, from_pipeline, to_pipeline
+from rsmi.records import TextInput
+from rsmi.settings import by_owner, updated
 
 S = TypeVar("S", bound="SettingsEstimator")
 
@@ -65,3 +73,47 @@ class PipelineStyle:
         """
         scores = self.predict_proba(from_pipeline(inputs))  # type: ignore[attr-defined]
         return to_pipeline(inputs, scores, tuple(self.classes_.tolist()), top_k)  # type: ignore[attr-defined]
+
+
+class Certifying:
+    """Lets a classifier certify its answers."""
+
+    classes_: np.ndarray[Any, Any]
+    progress: bool | None
+
+    def engine(self, draw: int = 0) -> Engine:
+        """Return the loaded model with the settings in force."""
+        raise NotImplementedError
+
+    def certify(self, texts: Sequence[TextInput], **settings: Any) -> list[Certificate]:
+        """Return, for each text, what is proved about the class that most random copies of it choose.
+
+        Args:
+            texts: Texts or pairs.
+            **settings: Fields of `CertifyConfig`: `kind`, `masking`, `selection_samples`, `estimation_samples`,
+                `failure_prob`, `bound`, `radius`.
+
+        Raises:
+            NotCertifiable: If no true statement of that kind can be made about this model.
+        """
+        return list(self.certify_iter(as_texts(texts), **settings))
+
+    def certify_iter(
+        self, texts: Iterable[TextInput], total: int | None = None, **settings: Any
+    ) -> Iterator[Certificate]:
+        """Yield certificates one by one from any iterable of texts, in constant memory; see `certify`."""
+        engine, wanted = self.engine(), CertifyConfig.from_dict(settings)
+        total = len(texts) if isinstance(texts, Sequence) else total
+        shown = sys.stderr.isatty() if self.progress is None else self.progress
+        certificates = certify_texts(engine, check_each(texts), tuple(self.classes_.tolist()), wanted)
+        yield from tqdm(certificates, "certify", total, unit="text", disable=not shown, dynamic_ncols=True)
+
+    def attach(self, certificate: Certificate, **settings: Any) -> Certificate:
+        """Return a certificate that was read from a file, ready to be asked what it covers.
+
+        Args:
+            certificate: Made by this model.
+            **settings: Fields of `CertifyConfig` that it was made with; its kind and masking are known.
+        """
+        known = {"kind": certificate.kind, "masking": certificate.masking}
+        return certificate.attached(open_smoothing(self.engine(), CertifyConfig(**{**known, **settings})))

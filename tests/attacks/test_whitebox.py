@@ -55,7 +55,7 @@ def keys(count, name="key"):
 
 def outcome(own: GradientView, text, key):
     """What the defense itself makes of a text under this key."""
-    return infer(own.engine._smoothed(), own.engine.config, own.engine.encode([text]), [key])[0]
+    return infer(own.engine.smoothed, own.engine.config, own.engine.encode([text]), [key])[0]
 
 
 @ALL
@@ -119,7 +119,7 @@ def test_the_sequential_rule_draws_every_mask():
     own = view("bert", config_of(stop="sequential"))
     row = own.encode([TEXT])[0]
     (losses,) = own.losses([Question(TEXT, 1, keys(4))])
-    smoothed: Smoothed = own.engine._smoothed()
+    smoothed: Smoothed = own.engine.smoothed
     for key, loss in zip(keys(4), losses.tolist(), strict=True):
         pool = outcome(own, TEXT, key).masks.pool
         masks = tuple(sample_positions(pool, 2, 1, derive(key, "sequential", "masks")))
@@ -135,7 +135,7 @@ def test_replaced_words_of_the_defense_are_drawn_too():
     texts = [text]
     for key, loss in zip(keys(6), slope.losses.tolist(), strict=True):
         redraw = own.engine._redraw(texts)
-        decision = infer(own.engine._smoothed(), config, own.encode(texts), [key], redraw)[0].decision
+        decision = infer(own.engine.smoothed, config, own.encode(texts), [key], redraw)[0].decision
         assert loss == pytest.approx(-np.log(decision.probabilities[1]), rel=1e-4)
     assert slope.losses.std() > 1e-3
     assert slope.gradient[:, 1:-1].norm(dim=-1).min() > 0

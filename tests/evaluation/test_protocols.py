@@ -90,9 +90,9 @@ def test_calibration_finds_the_temperature_that_was_put_in():
 
 def test_frozen_noise_is_the_same_for_every_text(classifier):
     frozen = Frozen(classifier)
-    keys = [frozen.engine()._key(text, 0, place) for place, text in enumerate(("one", "another"))]
+    keys = [frozen.engine().key(text, 0, place) for place, text in enumerate(("one", "another"))]
     assert keys[0] == keys[1]
-    free = [classifier.engine()._key(text, 0, place) for place, text in enumerate(("one", "another"))]
+    free = [classifier.engine().key(text, 0, place) for place, text in enumerate(("one", "another"))]
     assert free[0] != free[1]
     assert np.array_equal(frozen.query(TEXTS[:4]), frozen.query(TEXTS[:4]))
     assert not np.array_equal(frozen.query(TEXTS[:4]), frozen.query(TEXTS[:4], draw=3))

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from rsmi import RsmiClassifier
-from rsmi.config import updated
 from rsmi.errors import MissingResourceError
 from rsmi.method.tokens import collate
+from rsmi.settings import updated
 from rsmi.training.lora import adapters
 from tiny import FAMILIES, some_texts, tiny
 from toy import CONFIG, LABELS, TEXTS, TRAIN

@@ -26,7 +26,10 @@ TokenBudget = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Variant = Annotated[
     str | None,
-    typer.Option("--variant", help="Variant of the method: rsmi, no-mask, no-two-step, rm, gm, safer or plain."),
+    typer.Option(
+        "--variant",
+        help="Variant of the method: rsmi, no-mask, no-two-step, rm, gm, safer, ranmask, deletion, plain.",
+    ),
 ]
 
 

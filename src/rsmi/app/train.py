@@ -36,7 +36,8 @@ def train(
     variant: Annotated[
         str | None,
         typer.Option(
-            "--variant", help="rsmi, no-mask, no-two-step, rm, gm, safer or plain; by default what fits --method."
+            "--variant",
+            help="rsmi, no-mask, no-two-step, rm, gm, safer, ranmask, deletion, plain; by default what fits --method.",
         ),
     ] = None,
     noise_std: Annotated[float | None, typer.Option("--noise-std", help="Std of the noise (paper: sigma).")] = None,
@@ -85,9 +86,10 @@ def train(
 ) -> None:
     """Train a classifier and save it to a folder."""
     from rsmi.classifier import RsmiClassifier
-    from rsmi.config import RsmiConfig, updated
+    from rsmi.config import RsmiConfig
     from rsmi.data import load_data
     from rsmi.method.checkpoint import check_target
+    from rsmi.settings import updated
     from rsmi.training.processes import is_first
     from rsmi.training.snapshot import RunFolder
 

@@ -161,9 +161,9 @@ class GradientView:
         for question, row in zip(questions, rows, strict=True):
             steps = [_step(config, number) for number in range(len(question.keys))]
             seen = [row] * len(steps)
-            if config.substitution:
+            if config.draws_words:
                 copies = [derive(key, step, 0) for key, step in zip(question.keys, steps, strict=True)]
-                drawn = self.engine.substituted(question.text, copies)
+                drawn = self.engine.redrawn(question.text, copies)
                 seen = [copy if len(copy) == len(row) else row for copy in drawn]
             for number, (key, step) in enumerate(zip(question.keys, steps, strict=True)):
                 shift = None if question.shift is None else question.shift[number]

@@ -9,12 +9,12 @@ from typing import Any
 from rsmi.attacks.base import TOGETHER
 from rsmi.attacks.catalogue import make_attack
 from rsmi.classifier import RsmiClassifier
-from rsmi.config import updated
 from rsmi.data import TextDataset, load_data
 from rsmi.errors import DataError
 from rsmi.evaluation.attacking import with_evidence
 from rsmi.evaluation.protocols import FRESH_DRAWS, Setup, set_up
 from rsmi.records import AttackRecord
+from rsmi.settings import updated
 
 _CALIBRATED = 500  # dev texts that a temperature is fitted to
 

@@ -20,6 +20,7 @@ from rsmi.method.pretrained import Pretrained
 from rsmi.method.substitution import SynonymTable
 from rsmi.method.tokens import Encoded, encode, mask_token_id
 from rsmi.method.voting import Smoothed
+from rsmi.method.words import WordEncoder, draw_deleted, draw_hidden, split_words
 from rsmi.records import TextInput
 from rsmi.seeds import derive, fresh_key
 
@@ -59,22 +60,47 @@ class Engine:
 
     def encode(self, texts: Sequence[TextInput]) -> list[Encoded]:
         """Tokenize up to the length that both the settings and the model allow."""
-        limit = min(self.config.max_length, self.loaded.encoder.max_tokens or self.config.max_length)
-        return encode(self.loaded.tokenizer, texts, limit)
+        return encode(self.loaded.tokenizer, texts, self._limit)
 
-    def substituted(self, text: TextInput, keys: Sequence[int]) -> list[Encoded]:
-        """Encode a text once a key, each time with other words replaced."""
+    @property
+    def _limit(self) -> int:
+        return min(self.config.max_length, self.loaded.encoder.max_tokens or self.config.max_length)
+
+    @property
+    def words(self) -> WordEncoder:
+        """What encodes copies with words hidden or left out."""
+        return WordEncoder(
+            self.loaded.tokenizer, self._limit, mask_token_id(self.loaded.tokenizer, self.config.mask_token)
+        )
+
+    def redrawn(self, text: TextInput, keys: Sequence[int], words: WordEncoder | None = None) -> list[Encoded]:
+        """Encode a text once a key, each time with its words drawn anew: replaced, hidden or left out.
+
+        `words` is what the property of that name returned, which remembers the words it has seen.
+        """
+        own, config = [derive(key, "words") for key in keys], self.config
+        if config.word_mask_rate == config.word_deletion_rate == 0:
+            return self.encode([self._synonyms.substitute(text, key) for key in own])
+        words, split = words or self.words, split_words(text)
+        num = sum(map(len, split))
+        if config.word_mask_rate > 0:
+            return [words.row(split, hidden=draw_hidden(num, config.word_mask_rate, key)) for key in own]
+        return [words.row(split, deleted=draw_deleted(num, config.word_deletion_rate, key)) for key in own]
+
+    @property
+    def _synonyms(self) -> SynonymTable:
         if self.synonyms is None:
             raise ConfigError(
                 "substitution: expected a table of synonyms to draw from, got none; "
                 "pass RsmiClassifier(synonyms=...) or rsmi train --synonyms FILE"
             )
-        return self.encode([self.synonyms.substitute(text, derive(key, "words")) for key in keys])
+        return self.synonyms
 
     def _redraw(self, texts: Sequence[TextInput]) -> Redraw | None:
-        if not self.config.substitution:
+        if not self.config.draws_words:
             return None
-        return lambda place, keys: self.substituted(texts[place], keys)
+        words = None if self.config.substitution else self.words
+        return lambda place, keys: self.redrawn(texts[place], keys, words)
 
     def outcomes(
         self, texts: Iterable[TextInput], detail: Detail = "votes"
@@ -99,12 +125,12 @@ class Engine:
     def _decide(
         self, texts: Sequence[TextInput], root: int, done: int, detail: Detail
     ) -> tuple[list[Encoded], list[Outcome]]:
-        keys = [self._key(text, root, done + place) for place, text in enumerate(texts)]
+        keys = [self.key(text, root, done + place) for place, text in enumerate(texts)]
         with self.lock:
             rows = self.encode(texts)
-            return rows, infer(self._smoothed(), self.config, rows, keys, self._redraw(texts), detail)
+            return rows, infer(self.smoothed, self.config, rows, keys, self._redraw(texts), detail)
 
-    def _key(self, text: TextInput, root: int, place: int) -> int:
+    def key(self, text: TextInput, root: int, place: int) -> int:
         """With a seed the key follows the text, so that neither its neighbours nor its place in a call matter."""
         if self.frozen:
             return derive(root if self.seed is None else self.seed, "frozen")
@@ -112,7 +138,9 @@ class Engine:
             return derive(root, place)
         return derive(self.seed, text) if isinstance(text, str) else derive(self.seed, *text)
 
-    def _smoothed(self) -> Smoothed:
+    @property
+    def smoothed(self) -> Smoothed:
+        """The model with its noise."""
         return Smoothed(
             encoder=self.loaded.encoder,
             voter=self.voter,

@@ -53,7 +53,7 @@ Redraw: TypeAlias = Callable[[int, Sequence[int]], Sequence[Encoded]]
 def is_random(config: RsmiConfig) -> bool:
     """Whether answers under these settings depend on random draws."""
     draws_masks = config.masking == "random" or (config.masking == "gradient" and config.two_step)
-    return draws_masks or config.substitution or config.noise_std > 0 or config.embedding_noise_std > 0
+    return draws_masks or config.draws_words or config.noise_std > 0 or config.embedding_noise_std > 0
 
 
 def infer(
@@ -73,7 +73,7 @@ def infer(
     if redraw is None and len(places) < len(rows):  # equal ones agree to the last bit
         found = infer(smoothed, config, [rows[i] for i in places], [keys[i] for i in places], None, detail)
         return [found[number] for number in which]
-    masks = _find_masks(smoothed, config, rows, keys)
+    masks = find_masks(smoothed, config, rows, keys)
 
     def ballot(place: int, step: str, wanted: Sequence[tuple[int, ...]], part: slice) -> Ballot:
         copies = tuple(derive(keys[place], step, copy) for copy in range(part.start, part.stop))
@@ -87,7 +87,8 @@ def infer(
     return [Outcome(decision, own) for decision, own in zip(decisions, masks, strict=True)]
 
 
-def _find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int]) -> list[Masks]:
+def find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int]) -> list[Masks]:
+    """Find where each row may be masked: at its most salient tokens, anywhere, or nowhere."""
     if config.masking != "gradient":
         pools = [row.maskable_positions if config.masking == "random" else () for row in rows]
         return [Masks(np.zeros(len(row)), (), pool) for row, pool in zip(rows, pools, strict=True)]

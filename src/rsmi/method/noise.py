@@ -36,6 +36,11 @@ class NoisePlan:
     embedding_std: float = 0.0
 
     @property
+    def first_layer(self) -> int | None:
+        """The first layer after which noise is added, if there is any."""
+        return min(self.layers) if self.std > 0 and self.layers else None
+
+    @property
     def silent(self) -> bool:
         """Whether no noise is added anywhere."""
         return self.std == 0 and self.embedding_std == 0
@@ -116,20 +121,72 @@ def _in_stages(
     shift: Tensor | None = None,
 ) -> Tensor:
     """Classify layer by layer; rows become copies where the first noise sets these apart."""
-    with encoder.shifted(batch, shifted_by_noise(encoder, plan, batch, source, shift)):
-        hidden = stages.embed(batch)
-    read, tokens = batch.read, hidden.shape[1]
+    hidden = _before_noise(encoder, stages, plan, batch, shifted_by_noise(encoder, plan, batch, source, shift))
     spread = None if rows is None else torch.tensor(rows, device=hidden.device)
-    for number, block in enumerate(stages.blocks):
-        hidden = block(hidden, read, number == len(stages.blocks) - 1)
-        if plan.std > 0 and number in plan.layers:
-            if spread is not None:
-                hidden, read, spread = hidden[spread], None if read is None else read[spread], None
-            shape = torch.Size((hidden.shape[0], tokens, hidden.shape[2]))
-            noise = source(number, shape)[:, : hidden.shape[1]]  # the last layer is there for the first token only
-            hidden = torch.add(hidden, noise.to(hidden), alpha=plan.std)
-    logits = stages.head(hidden).float()
-    return logits if spread is None else logits[spread]  # without noise copies agree to the last bit
+    first, read = plan.first_layer, batch.read
+    if first is None:
+        logits = stages.head(hidden).float()
+        return logits if spread is None else logits[spread]  # without noise copies agree to the last bit
+    if spread is not None:
+        hidden, read = hidden[spread], None if read is None else read[spread]
+    tokens = batch.input_ids.shape[1]
+    return _after_noise(stages, plan, _noised(hidden, plan, first, source, tokens), read, source, tokens)
+
+
+def state_before_noise(encoder: Encoder, plan: NoisePlan, batch: Batch) -> Tensor:
+    """Return what the first noise is added to: (batch, tokens, width), or the first token only after the last layer."""
+    return _before_noise(encoder, _stages(encoder), plan, batch, None)
+
+
+def logits_after_noise(
+    encoder: Encoder, plan: NoisePlan, state: Tensor, read: Tensor | None, source: NoiseSource, tokens: int
+) -> Tensor:
+    """Classify states with the first noise in them; reads nothing else of a text: -> (batch, classes).
+
+    Args:
+        encoder: A classifier with stages, in eval mode.
+        plan: Where the noise goes; that after its first layer is in `state` already.
+        state: What `state_before_noise` returned, with noise.
+        read: Which tokens attention may read; see `Batch.read`.
+        source: Noise of the later layers.
+        tokens: Of the longest text, padding included.
+    """
+    return _after_noise(_stages(encoder), plan, state, read, source, tokens)
+
+
+def _stages(encoder: Encoder) -> Stages:
+    if encoder.stages is None:
+        raise UnsupportedModelError(
+            f"expected a model that can be run layer by layer (BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA or "
+            f"DistilBERT), got {type(encoder.model).__name__}"
+        )
+    return encoder.stages
+
+
+def _before_noise(encoder: Encoder, stages: Stages, plan: NoisePlan, batch: Batch, shift: Tensor | None) -> Tensor:
+    with encoder.shifted(batch, shift):
+        hidden = stages.embed(batch)
+    last = len(stages.blocks) - 1
+    for number in range((last if plan.first_layer is None else plan.first_layer) + 1):
+        hidden = stages.blocks[number](hidden, batch.read, number == last)
+    return hidden
+
+
+def _after_noise(
+    stages: Stages, plan: NoisePlan, hidden: Tensor, read: Tensor | None, source: NoiseSource, tokens: int
+) -> Tensor:
+    last = len(stages.blocks) - 1
+    for number in range((plan.first_layer or 0) + 1, last + 1):
+        hidden = stages.blocks[number](hidden, read, number == last)
+        if number in plan.layers:
+            hidden = _noised(hidden, plan, number, source, tokens)
+    return stages.head(hidden).float()
+
+
+def _noised(hidden: Tensor, plan: NoisePlan, number: int, source: NoiseSource, tokens: int) -> Tensor:
+    shape = torch.Size((hidden.shape[0], tokens, hidden.shape[2]))
+    noise = source(number, shape)[:, : hidden.shape[1]]  # the last layer is there for the first token only
+    return torch.add(hidden, noise.to(hidden), alpha=plan.std)
 
 
 def shifted_by_noise(

@@ -17,7 +17,7 @@ from rsmi.errors import DataError
 from rsmi.records import TextInput
 from rsmi.seeds import derive
 
-_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
+WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _BLOCK = 1024  # words compared with all others at a time: bounds the memory
 
 
@@ -55,7 +55,7 @@ class SynonymTable:
         sets = {}
         for word, others in values.items():
             listed = isinstance(others, Sequence) and not isinstance(others, str)
-            if not listed or not all(isinstance(item, str) and _WORD.fullmatch(item) for item in (word, *others)):
+            if not listed or not all(isinstance(item, str) and WORD.fullmatch(item) for item in (word, *others)):
                 raise DataError(f"{where}: expected a list of single words for {word!r}, got {others!r}")
             own = word.lower()
             sets[own] = tuple(dict.fromkeys(item.lower() for item in others if item.lower() != own))
@@ -79,7 +79,7 @@ class SynonymTable:
         """
         unit = np.asarray(vectors, dtype=np.float32)
         unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-        plain = np.array([_WORD.fullmatch(word) is not None for word in words])
+        plain = np.array([WORD.fullmatch(word) is not None for word in words])
         sets: dict[str, tuple[str, ...]] = {}
         for start in range(0, len(words), _BLOCK):
             cosines = unit[start : start + _BLOCK] @ unit.T
@@ -104,15 +104,16 @@ class SynonymTable:
             return self._substitute(text, rng)
         return self._substitute(text[0], rng), self._substitute(text[1], rng)
 
+    def draws_of(self, word: str) -> tuple[str, ...]:
+        """Return what a word is drawn from, each as likely and written like the word: itself first."""
+        choices = self.choices.get(word.lower(), (word,))
+        return tuple(word if drawn == word.lower() else _cased_like(word, drawn) for drawn in choices)
+
     def _substitute(self, text: str, rng: random.Random) -> str:
         def draw(match: re.Match[str]) -> str:
-            choices = self.choices.get(match[0].lower())
-            if choices is None:
-                return match[0]
-            drawn = rng.choice(choices)
-            return match[0] if drawn == match[0].lower() else _cased_like(match[0], drawn)
+            return rng.choice(self.draws_of(match[0])) if match[0].lower() in self.choices else match[0]
 
-        return _WORD.sub(draw, text)
+        return WORD.sub(draw, text)
 
 
 def _cased_like(model: str, word: str) -> str:

@@ -22,6 +22,8 @@ from rsmi.records import Label, TextInput
 from rsmi.seeds import derive
 from rsmi.training.loop import Labelled, make_objective, run_training
 
+_BEFORE = -1  # the epoch of words drawn once: the dev texts, which are not drawn anew
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -92,7 +94,7 @@ def train(
         make_objective(encoder, engine.plan, engine.config, settings, engine.mask_token_id, seed),
         settings,
         _encoded(engine, given.texts, given.numbers, settings.method, seed),
-        _encoded(engine, given.dev_texts, given.dev_numbers) if given.dev_texts else None,
+        _encoded(engine, given.dev_texts, given.dev_numbers, "finetune", seed) if given.dev_texts else None,
         engine.loaded.tokenizer.pad_token_id,
         derive(seed, "fit"),
         progress,
@@ -117,18 +119,22 @@ def train(
     return record, trained.weights
 
 
-def _encoded(
-    engine: Engine, texts: Sequence[TextInput], numbers: Sequence[int], method: Method = "finetune", seed: int = 0
-) -> Labelled:
-    """Tokenize; under SAFER's method every epoch trains on other synonyms."""
-    if method == "safer":
-        engine.substituted(texts[0], [seed])  # says so at once if there is no table
+def _encoded(engine: Engine, texts: Sequence[TextInput], numbers: Sequence[int], method: Method, seed: int) -> Labelled:
+    """Tokenize; where copies differ in their words, every epoch trains on words drawn anew."""
+    config = engine.config
+    hides = config.word_mask_rate > 0 or config.word_deletion_rate > 0
+    if method != "safer" and not hides:
+        return Labelled(engine.encode(texts), numbers)
+    words = engine.words if hides else None
 
     def redraw(place: int, epoch: int) -> Encoded:
-        (row,) = engine.substituted(texts[place], [derive(seed, "safer", epoch, place)])
+        (row,) = engine.redrawn(texts[place], [derive(seed, "words" if hides else "safer", epoch, place)], words)
         return row
 
-    return Labelled(engine.encode(texts), numbers, redraw if method == "safer" else None)
+    if hides:
+        return Labelled([redraw(place, _BEFORE) for place in range(len(texts))], numbers, redraw)
+    redraw(0, _BEFORE)  # says so at once if there is no table
+    return Labelled(engine.encode(texts), numbers, redraw)
 
 
 def _warn_of_rare_classes(classes: Sequence[Label], numbers: Sequence[int]) -> None:
