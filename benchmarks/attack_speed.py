@@ -5,7 +5,8 @@ r"""Attacks end to end: TextAttack and the native engine on the same inputs with
 
 Runs benchmarks/parity/oracle.py and native.py by turns, once a repeat, and divides seconds by seconds. `plain` is a
 fine-tuned victim on AG News: TextAttack's wrapper padded to 512 tokens (its default) and to the longest text, against
-ours in float32 and in 8 bits. `rsmi` is a defended victim on `mr`: TextAttack driving our classifier, or the authors'
+ours in float32 and in 8 bits. TextAttack runs in one process with all cores; `ours` in a process for each core, as
+`rsmi attack --workers` does, and for comparison in one process, too. `rsmi` is a defended victim on `mr`: TextAttack driving our classifier, or the authors'
 algorithm on the same weights, against the native engine driving our classifier. Writes OUT.json and OUT.md.
 """
 
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def plain(options: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the commands of the fine-tuned victim; the last but one is the one compared."""
+    """Return the commands of the fine-tuned victim; all are compared with `ours`."""
     inputs = ["--attack", "textfooler", "--data", "ag_news", "--victim", str(options.victim)]
     inputs += ["--vectors", str(options.vectors), "--threads", str(options.threads)]
     theirs = ["--special-tokens", "split", "--padding"]
@@ -67,8 +68,9 @@ def plain(options: argparse.Namespace) -> dict[str, list[str]]:
             "--padding",
             "dynamic",
         ],
-        "ours": ["native", *inputs, *num, "--max-length", "96"],
-        "ours, 8 bits": ["native", *inputs, *num, "--max-length", "96", "--backend", "int8"],
+        "ours": ["workers", *inputs, *num, "--max-length", "96"],
+        "ours, one process": ["native", *inputs, *num, "--max-length", "96"],
+        "ours, 8 bits": ["workers", *inputs, *num, "--max-length", "96", "--backend", "int8"],
     }
 
 
@@ -80,8 +82,9 @@ def rsmi(options: argparse.Namespace) -> dict[str, list[str]]:
     return {
         "TextAttack, the authors' algorithm": ["oracle", *inputs, *few, "--as", "authors"],
         "TextAttack, our classifier": ["oracle", *inputs, *num, "--as", "rsmi"],
-        "ours": ["native", *inputs, *num, "--variant", "own"],
-        "ours, 8 bits": ["native", *inputs, *num, "--variant", "own", "--backend", "int8"],
+        "ours": ["workers", *inputs, *num, "--variant", "own"],
+        "ours, one process": ["native", *inputs, *num, "--variant", "own"],
+        "ours, 8 bits": ["workers", *inputs, *num, "--variant", "own", "--backend", "int8"],
     }
 
 
@@ -103,10 +106,40 @@ def measured(name: str, ways: dict[str, list[str]], options: argparse.Namespace)
 
 def call(command: list[str], out: Path, options: argparse.Namespace) -> None:
     """Run one command of parity/."""
+    if command[0] == "workers":
+        return call_workers(command, out, options)
     python = str(options.textattack) if command[0] == "oracle" else sys.executable
     script = str(PARITY / f"{command[0]}.py")
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_WAIT_POLICY": "PASSIVE"}
-    subprocess.run([python, script, *command[1:], "--out", str(out)], check=True, env=environ, cwd=ROOT)
+    subprocess.run([python, script, *command[1:], "--out", str(out)], check=True, env=surroundings(), cwd=ROOT)
+
+
+def call_workers(command: list[str], out: Path, options: argparse.Namespace) -> None:
+    """Run native.py in one process a core, all at once, and write one file whose seconds add up to the slowest's."""
+    own = [*command[1:]]
+    own[own.index("--threads") + 1] = "1"
+    files = [out.with_suffix(f".{part}.jsonl") for part in range(options.threads)]
+    running = [
+        subprocess.Popen(
+            [sys.executable, str(PARITY / "native.py"), *own, "--part", f"{i}/{len(files)}", "--out", str(file)],
+            env=surroundings(),
+            cwd=ROOT,
+        )
+        for i, file in enumerate(files)
+    ]
+    if any([process.wait() for process in running]):
+        raise SystemExit("a worker failed; see above")
+    parts = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+    totals = [sum(line["seconds"]["total"] for line in part) for part in parts]
+    lines = [line for part in parts for line in part]
+    for line in lines:
+        line["seconds"] = {name: value * max(totals) / sum(totals) for name, value in line["seconds"].items()}
+    lines.sort(key=lambda line: line["index"])
+    out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment of every command."""
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def side(way: str, runs: list[dict[int, Any]], ours: list[dict[int, Any]]) -> Side:

@@ -14,7 +14,7 @@ from rsmi.data import TextDataset
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SMALL = {"--limit": "40", "--epochs": "1", "--num": "2", "--attack": "pwws", "--draws": "1"}
+SMALL = {"--limit": "40", "--epochs": "1", "--num": "2", "--attack": "pwws", "--draws": "1", "--samples": "20"}
 """What commands of the pages are run with here instead of their own (TextFooler's vectors take a minute to build)."""
 
 
@@ -23,7 +23,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def rsmi_commands() -> list[list[str]]:
-    names = ("training", "attacks", "evaluation", "speed")
+    names = ("training", "attacks", "evaluation", "speed", "certificates")
     pages = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in names)]
     lines = [line for page in pages for block in blocks(page, "bash") for line in block.splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("rsmi ")]
@@ -58,7 +58,7 @@ def test_the_commands_of_the_readme_run_one_after_the_other(few_texts, monkeypat
 
 def test_the_python_code_of_the_pages_runs(few_texts):
     names: dict[str, object] = {}
-    for page in (ROOT / "README.md", ROOT / "docs" / "attacks.md"):
+    for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("attacks", "certificates"))):
         for code in blocks(page, "python"):
             exec(compile(code, page.name, "exec"), names)
 

@@ -9,18 +9,20 @@ encoder are TextAttack's, not the calibrated ones, since the oracle is given the
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from oracle import Clock, cut, rounded
+from oracle import Answers, Clock, cut, rounded
 
 from rsmi import RsmiClassifier, RsmiConfig, load_data
 from rsmi.attacks.bae import BAE
 from rsmi.attacks.base import TOGETHER, Attack
 from rsmi.attacks.pwws import PWWS
 from rsmi.attacks.textfooler import TextFooler
-from rsmi.records import AttackRecord
+from rsmi.records import AttackRecord, TextInput
 from rsmi.resources.masked_lm import MaskedLM
 from rsmi.resources.sentence import SentenceEncoder
 from rsmi.resources.vectors import WordVectors
@@ -40,10 +42,12 @@ def main() -> None:
     parser.add_argument("--victim", type=Path, required=True, help="folder of a fine-tuned classifier")
     parser.add_argument("--max-length", type=int, required=True, help="tokens the victim reads")
     parser.add_argument("--round-logits", type=int, help="decimals of the victim's logits, as in oracle.py")
+    parser.add_argument("--same-tokens", action="store_true", help="answer equal tokens equally, as in oracle.py")
     parser.add_argument("--variant", default="plain", help="plain, or `own` for the settings saved with the classifier")
     parser.add_argument("--backend", default="torch", help="how the victim is run: torch, int8 or compile")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--together", type=int, default=TOGETHER)
+    parser.add_argument("--part", default="0/1", help="attack inputs i, i + n, i + 2n, ... for i/n")
     parser.add_argument("--vectors", type=Path, help="npz with `words` and `vectors`, for textfooler")
     parser.add_argument("--masked-lm", type=Path, help="folder of a BertForMaskedLM, for bae")
     parser.add_argument("--out", type=Path, required=True)
@@ -57,18 +61,33 @@ def main() -> None:
     config = None if options.variant == "own" else plain
     target = RsmiClassifier.from_pretrained(options.victim, config, seed=0, progress=False, backend=options.backend)
     rounded(target.engine().loaded.encoder.model, options.round_logits)
+    if options.same_tokens:
+        answer_alike(target)
     target.query = clock.timed("victim", target.query)  # type: ignore[method-assign]
     target.query(texts[:4])  # what is set up at the first call is not part of the attack
     clock.restart()
-    run = clock.timed("total", lambda: dict(attack.run(target, texts, data.labels, together=options.together)))
-    records: dict[int, AttackRecord] = run()
+    first, parts = map(int, options.part.split("/"))
+    places = range(first, len(texts), parts)
+    run = attack.run(target, texts, data.labels, together=options.together, only=places)
+    records: dict[int, AttackRecord] = clock.timed("total", lambda: dict(run))()
     times, queries = clock.split(), sum(record.queries for record in records.values())
     lines = [
         json.dumps({"index": place, **line(records[place], times, queries)}, ensure_ascii=False) + "\n"
-        for place in range(len(texts))
+        for place in places
     ]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text("".join(lines), encoding="utf-8")
+
+
+def answer_alike(target: RsmiClassifier) -> None:
+    """Let a classifier answer from memory what it cannot tell apart; see `Answers`."""
+    known, ask = Answers(), target.query
+
+    def query(texts: Sequence[TextInput], draw: int = 0) -> Any:
+        rows = [row.ids for row in target.engine().encode(list(texts))]
+        return np.array(known(texts, rows, ask))
+
+    target.query = query  # type: ignore[method-assign]
 
 
 def made(options: argparse.Namespace, clock: Clock) -> Attack:

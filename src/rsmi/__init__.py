@@ -5,17 +5,21 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rsmi.certify import Certificate, CertifyConfig
     from rsmi.classifier import RsmiClassifier
     from rsmi.config import RsmiConfig, TrainConfig
     from rsmi.data import TextDataset, load_data
     from rsmi.defense import Defense
-    from rsmi.errors import RsmiError
+    from rsmi.errors import NotCertifiable, RsmiError
     from rsmi.presets import load_preset
     from rsmi.records import Prediction, Token
     from rsmi.report import Report
 
 __all__ = [
+    "Certificate",
+    "CertifyConfig",
     "Defense",
+    "NotCertifiable",
     "Prediction",
     "Report",
     "RsmiClassifier",
@@ -30,7 +34,10 @@ __all__ = [
 __version__ = version("rsmi")
 
 _HOMES = {
+    "Certificate": "rsmi.certify",
+    "CertifyConfig": "rsmi.certify",
     "Defense": "rsmi.defense",
+    "NotCertifiable": "rsmi.errors",
     "Prediction": "rsmi.records",
     "Report": "rsmi.report",
     "RsmiClassifier": "rsmi.classifier",

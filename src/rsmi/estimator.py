@@ -90,8 +90,8 @@ class Certifying:
 
         Args:
             texts: Texts or pairs.
-            **settings: Fields of `CertifyConfig`: `kind`, `masking`, `selection_samples`, `estimation_samples`,
-                `failure_prob`, `bound`, `radius`.
+            **settings: Fields of `CertifyConfig`: `kind` (by default what the model was trained for), `masking`,
+                `selection_samples`, `estimation_samples`, `failure_prob`, `bound`, `radius`.
 
         Raises:
             NotCertifiable: If no true statement of that kind can be made about this model.
@@ -102,7 +102,8 @@ class Certifying:
         self, texts: Iterable[TextInput], total: int | None = None, **settings: Any
     ) -> Iterator[Certificate]:
         """Yield certificates one by one from any iterable of texts, in constant memory; see `certify`."""
-        engine, wanted = self.engine(), CertifyConfig.from_dict(settings)
+        engine = self.engine()
+        wanted = CertifyConfig.suited(engine.config, **settings)
         total = len(texts) if isinstance(texts, Sequence) else total
         shown = sys.stderr.isatty() if self.progress is None else self.progress
         certificates = certify_texts(engine, check_each(texts), tuple(self.classes_.tolist()), wanted)

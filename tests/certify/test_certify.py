@@ -11,8 +11,9 @@ import torch
 
 from keyword_model import keyword_classifier, keyword_texts
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig
-from rsmi.certify import Certificate, CertifyConfig, latent, lower_bound, open_smoothing
-from rsmi.certify.latent import EmbeddingSmoothing, HiddenSmoothing
+from rsmi.certify import Certificate, CertifyConfig, embedding, hidden, lower_bound, open_smoothing
+from rsmi.certify.embedding import EmbeddingSmoothing
+from rsmi.certify.hidden import HiddenSmoothing
 from rsmi.certify.wordwise import MaskedWords
 from rsmi.errors import InputError, NotCertifiable
 from rsmi.method.noise import NoisePlan
@@ -101,14 +102,14 @@ def test_the_noise_has_the_stated_spread_and_is_drawn_for_every_copy(monkeypatch
     classifier = victim("l2-embedding", embedding_noise_std=0.25)
     smoothing = EmbeddingSmoothing(classifier.engine(), CertifyConfig(kind="l2-embedding"))
     seen = []
-    original = latent.noisy_logits
+    original = embedding.noisy_logits
 
     def spy(encoder, plan, batch, source, shift=None):
         assert plan.embedding_std == 0  # not once more
         seen.append(shift + encoder.model.get_input_embeddings()(batch.input_ids))
         return original(encoder, plan, batch, source, shift)
 
-    monkeypatch.setattr(latent, "noisy_logits", spy)
+    monkeypatch.setattr(embedding, "noisy_logits", spy)
     smoothing.votes([TEXT], {(0, 0): list(range(400))})
     with torch.no_grad():
         clean = smoothing._states(classifier.engine().encode([TEXT]))
@@ -124,13 +125,13 @@ def test_hidden_noise_has_the_stated_spread_at_the_layer(monkeypatch):
     classifier = victim("l2-hidden", noise_std=0.4, noise_layers=(0, 1))
     smoothing = HiddenSmoothing(classifier.engine(), CertifyConfig())
     seen = []
-    original = latent.logits_after_noise
+    original = hidden.logits_after_noise
 
     def spy(encoder, plan, state, read, source, tokens):
         seen.append(state.detach())
         return original(encoder, plan, state, read, source, tokens)
 
-    monkeypatch.setattr(latent, "logits_after_noise", spy)
+    monkeypatch.setattr(hidden, "logits_after_noise", spy)
     smoothing.votes([TEXT], {(0, 0): list(range(200))})
     with torch.no_grad():
         clean = smoothing._states(classifier.engine().encode([TEXT]))
@@ -200,8 +201,8 @@ def test_covers_measures_each_in_its_own_space():
     swapped = TEXT.split()
     swapped[0] = "film" if swapped[0] != "film" else "movie"
     near, longer = " ".join(swapped), TEXT + " film"
-    hidden, embedding = (victim(k).certify([TEXT], kind=k, **FEW)[0] for k in ("l2-hidden", "l2-embedding"))
-    for own in (hidden, embedding):
+    in_hidden, in_words = (victim(k).certify([TEXT], kind=k, **FEW)[0] for k in ("l2-hidden", "l2-embedding"))
+    for own in (in_hidden, in_words):
         assert own.covers(longer) is None
         assert own.covers(near) is False  # farther than so small a radius
         assert replace(own, radius=1e6).covers(near) is True
@@ -253,6 +254,9 @@ def test_the_joint_radius_needs_noise_inside():
     with pytest.raises(NotCertifiable, match="embedding_noise_std"):
         smoothing.joint_radius(own, 1)
     noisy = MaskedWords(victim("l0-mask", embedding_noise_std=0.1).engine(), CertifyConfig(kind="l0-mask"))
+    with pytest.raises(NotCertifiable, match="l0-mask"):
+        victim("edit").certify([TEXT], kind="edit", **FEW)[0].joint_radius(1)
+    assert replace(own, p_lower=0.99).attached(noisy).joint_radius(0) > 0
     assert noisy.joint_radius(replace(own, p_lower=0.99), 0) > noisy.joint_radius(replace(own, p_lower=0.99), 1) >= 0
 
 
@@ -317,11 +321,11 @@ def test_masks_inside_uniform_masks_read_the_masked_text_only():
     first = smoothing.votes([TEXT], keys)[0, 0]
     from rsmi.method.words import draw_hidden
 
-    hidden = np.array([0 in draw_hidden(len(words), 0.9, derive(key, "words")) for key in keys[0, 0]])
+    unseen = np.array([0 in draw_hidden(len(words), 0.9, derive(key, "words")) for key in keys[0, 0]])
     other = " ".join(["never" if words[0] != "never" else "love", *words[1:]])
     second = smoothing.votes([other], keys)[0, 0]
-    assert hidden.any()
-    assert (first[hidden] == second[hidden]).all()
+    assert unseen.any()
+    assert (first[unseen] == second[unseen]).all()
 
 
 def test_training_for_a_certificate(tmp_path: Path):

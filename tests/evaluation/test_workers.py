@@ -16,9 +16,11 @@ import pytest
 
 from rsmi import RsmiClassifier
 from rsmi.errors import ConfigError, WorkerError
-from rsmi.evaluation.attacking import describe_run, read_run, records_to_file
+from rsmi.evaluation.attacking import describe_run, read_run
 from rsmi.evaluation.jobs import Job
+from rsmi.evaluation.recordfile import records_to_file
 from rsmi.evaluation.workers import run_in_processes, run_on_ray
+from rsmi.records import AttackRecord
 from toy import CONFIG, LABELS, TEXTS, TRAIN
 
 
@@ -106,11 +108,11 @@ def test_a_run_resumed_by_more_workers_ends_with_the_same_file(job, expected, tm
     opened = job.open()
     header = describe_run(opened.setup.target, opened.setup.attack, opened.sample, job.seed, {})
     out = tmp_path / "run.jsonl"
-    begun = records_to_file(header, 24, out, opened.run)
+    begun = records_to_file(header, 24, out, opened.run, AttackRecord.from_dict)
     for _ in range(7):
         next(begun)
     begun.close()
-    list(records_to_file(header, 24, out, lambda left: run_in_processes(job, left, 2)))
+    list(records_to_file(header, 24, out, lambda left: run_in_processes(job, left, 2), AttackRecord.from_dict))
     assert comparable(read_run(out)[1]) == expected
     assert [json.loads(line).get("place") for line in out.read_text().splitlines()] == [None, *range(24)]
 

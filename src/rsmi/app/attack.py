@@ -139,8 +139,10 @@ def attack_settings(given: list[str] | None) -> dict[str, Any]:
 
 def run_shown(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None = None) -> Iterator[AttackRecord]:
     """Run a job into a file, here, in several processes or on a cluster, and show it on stderr; yield each record."""
-    from rsmi.evaluation.attacking import describe_run, records_to_file
+    from rsmi.evaluation.attacking import describe_run
+    from rsmi.evaluation.recordfile import records_to_file
     from rsmi.evaluation.workers import run_in_processes, run_on_ray
+    from rsmi.records import AttackRecord
 
     job, setup, sample = opened.job, opened.setup, opened.sample
     typer.echo(
@@ -157,7 +159,8 @@ def run_shown(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None 
         run = partial(run_in_processes, job, workers=workers)
     about = {**describe_model(job.model, opened.classifier), "protocol": setup.about}
     header = describe_run(setup.target, setup.attack, sample, job.seed, about)
-    yield from _shown(records_to_file(header, len(sample), out, run), len(sample), out)
+    records = records_to_file(header, len(sample), out, run, AttackRecord.from_dict)
+    yield from _shown(records, len(sample), out)
 
 
 def _shown(records: Iterator[AttackRecord], total: int, out: Path) -> Iterator[AttackRecord]:

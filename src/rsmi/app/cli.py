@@ -9,6 +9,7 @@ import typer
 from rsmi.app.analyse import analyse
 from rsmi.app.attack import attack
 from rsmi.app.augment import augment
+from rsmi.app.certify import certify
 from rsmi.app.demo import demo
 from rsmi.app.doctor import doctor
 from rsmi.app.evaluate import evaluate
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, predict, evaluate, attack, report, augment, doctor, demo):
+for command in (train, predict, evaluate, attack, certify, report, augment, doctor, demo):
     app.command()(command)
 app.add_typer(analyse, name="analyse")
 app.add_typer(resources, name="resources")

@@ -17,7 +17,7 @@ Figures = Annotated[
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="JSONL files written by rsmi attack.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Files written by rsmi attack or certify.")],
     out: Out = None,
     figures: Figures = None,
     max_examples: Annotated[
@@ -26,15 +26,18 @@ def report(
 ) -> None:
     """Compare runs: tables with intervals, curves, protocols, warnings, and a browser of attacked examples."""
     from rsmi.errors import ConfigError
+    from rsmi.evaluation.recordfile import read_header
     from rsmi.evaluation.runs import Run
-    from rsmi.report import Report
+    from rsmi.report import CertifiedCurve, Report
     from rsmi.report.report import check_ending
 
     if not out and figures is None:
         raise ConfigError("expected --out report.html (or .md, .json) or --figures FOLDER, got neither")
     for path in out or ():
         check_ending(path)  # before the work
-    made = Report.from_runs([Run.read(path) for path in runs])
+    certificates = [path for path in runs if "certify" in read_header(path)]
+    attacks = [Run.read(path) for path in runs if path not in certificates]
+    made = Report.from_runs(attacks, [CertifiedCurve.read(path, attacks) for path in certificates])
     for path in out or ():
         made.save(path, max_examples=max_examples)
         typer.echo(path)
@@ -43,3 +46,5 @@ def report(
         typer.echo(f"{figures}: {len(files)} files")
     for warning in made.warnings:
         typer.echo(f"warning: {warning}", err=True)
+    if any(own.broken for own in made.certified):
+        raise typer.Exit(1)

@@ -32,6 +32,10 @@ class Space(Protocol):
         """Count the words that may be replaced."""
         ...
 
+    def joint_radius(self, certificate: Certificate, changed: int) -> float:
+        """Return how far all other words may move when `changed` words become anything."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
@@ -83,6 +87,13 @@ class Certificate:
     def certified_substitutions(self, table: SynonymTable) -> Substitutions:
         """Count the words that may be replaced, each by any of its synonyms."""
         return self._measure.substitutions(self, table)
+
+    def joint_radius(self, changed: int) -> float:
+        """Return how far the embeddings of all other words may move, in L2, when `changed` words become anything.
+
+        For `l0-mask` on a model with noise at its embeddings; 0 where so many words are not certified.
+        """
+        return self._measure.joint_radius(self, changed)
 
     def attached(self, space: Space) -> Certificate:
         """Return the certificate with what measures distances, after it was read from a file."""

@@ -7,7 +7,8 @@ from functools import partial
 from itertools import islice
 
 from rsmi.certify.certificate import Certificate
-from rsmi.certify.latent import EmbeddingSmoothing, HiddenSmoothing
+from rsmi.certify.embedding import EmbeddingSmoothing
+from rsmi.certify.hidden import HiddenSmoothing
 from rsmi.certify.sampling import Ask, Bounds, Tally, bounds_of, estimate, pick
 from rsmi.certify.settings import CertifyConfig
 from rsmi.certify.smoothing import Smoothing

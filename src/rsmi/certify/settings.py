@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from rsmi.config import RsmiConfig
 from rsmi.errors import ConfigError, NotCertifiable
 from rsmi.settings import check_types, known_fields, require
 
@@ -69,6 +70,13 @@ class CertifyConfig:
         if self.masking == "all-masks" and not self.gaussian:
             raise ConfigError(f"masking='all-masks': expected kind l2-hidden or l2-embedding, got {self.kind!r}")
 
+    @classmethod
+    def suited(cls, config: RsmiConfig, **settings: Any) -> CertifyConfig:
+        """Return settings for a model: the kind of certificate that it was trained for, unless another is named."""
+        if settings.get("kind") is None:
+            settings["kind"] = _suited_kind(config)
+        return cls(**known_fields(cls, settings))
+
     @property
     def gaussian(self) -> bool:
         """Whether the certificate rests on Gaussian noise."""
@@ -82,3 +90,13 @@ class CertifyConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return asdict(self)
+
+
+def _suited_kind(config: RsmiConfig) -> Kind:
+    if config.word_mask_rate > 0:
+        return "l0-mask"
+    if config.word_deletion_rate > 0:
+        return "edit"
+    if config.substitution:
+        return "synonym"
+    return "l2-embedding" if config.embedding_noise_std > 0 else "l2-hidden"

@@ -66,9 +66,17 @@ class Smoothing(ABC):
         """Return the radius that votes prove. `tally` is that of the classifier with the least bound."""
 
     @abstractmethod
+    def distance(self, text: TextInput, other: TextInput) -> float | None:
+        """Return the distance of two texts in `space`; None where they cannot be compared."""
+
+    @abstractmethod
     def covers(self, certificate: Certificate, other: TextInput) -> bool | None:
         """Whether `other` is within the radius; None where the two cannot be compared."""
 
     @abstractmethod
     def substitutions(self, certificate: Certificate, table: SynonymTable) -> Substitutions:
         """Count the words that may be replaced."""
+
+    def joint_radius(self, certificate: Certificate, changed: int) -> float:
+        """Refuse, unless words are hidden and embeddings noisy."""
+        raise NotCertifiable(f"kind={self.settings.kind!r}: expected l0-mask on a model with noise at its embeddings")

@@ -98,11 +98,15 @@ class MaskedWords(WordSmoothing):
 
     def covers(self, certificate: Certificate, other: TextInput) -> bool | None:
         """Whether few enough words differ; None for another number of words."""
-        one, two = split_words(certificate.text), split_words(other)
+        changed = self.distance(certificate.text, other)
+        return None if changed is None else changed <= certificate.radius
+
+    def distance(self, text: TextInput, other: TextInput) -> float | None:
+        """Return how many words differ; None for another number of words."""
+        one, two = split_words(text), split_words(other)
         if [len(part) for part in one] != [len(part) for part in two]:
             return None
-        pairs = zip((w for part in one for w in part), (w for part in two for w in part), strict=True)
-        return sum(a != b for a, b in pairs) <= certificate.radius
+        return sum(a != b for first, second in zip(one, two, strict=True) for a, b in zip(first, second, strict=True))
 
     def joint_radius(self, certificate: Certificate, changed: int) -> float:
         """Return how far all other words may move in embedding space, in L2, when `changed` words become anything."""
@@ -142,10 +146,15 @@ class DeletedWords(WordSmoothing):
 
     def covers(self, certificate: Certificate, other: TextInput) -> bool | None:
         """Whether few enough edits lead to `other`."""
-        sides = list(zip(split_words(certificate.text), split_words(other), strict=False))
-        if isinstance(certificate.text, str) != isinstance(other, str):
+        edits = self.distance(certificate.text, other)
+        return None if edits is None else edits <= certificate.radius
+
+    def distance(self, text: TextInput, other: TextInput) -> float | None:
+        """Return the fewest edits that lead from one to the other; None between a text and a pair."""
+        one, two = split_words(text), split_words(other)
+        if len(one) != len(two):
             return None
-        return sum(edit_distance(one, two) for one, two in sides) <= certificate.radius
+        return sum(edit_distance(first, second) for first, second in zip(one, two, strict=True))
 
 
 @dataclass(frozen=True)
@@ -154,11 +163,7 @@ class ReplacedWords(WordSmoothing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.engine.config.substitution or self.engine.synonyms is None:
-            raise NotCertifiable(
-                "kind='synonym': copies of this model do not replace words by synonyms; train it with "
-                "rsmi train --method safer --synonyms FILE"
-            )
+        _ = self._table  # or a reason why not
 
     @property
     def space(self) -> str:
@@ -176,7 +181,7 @@ class ReplacedWords(WordSmoothing):
 
     def covers(self, certificate: Certificate, other: TextInput) -> bool | None:
         """Whether every changed word became a synonym, and these changes are certified; None for other changes."""
-        if _skeleton(certificate.text) != _skeleton(other):
+        if self.distance(certificate.text, other) is None:
             return None
         shared = Fraction(1)
         for one, two in zip(_words_of(certificate.text), _words_of(other), strict=True):
@@ -187,6 +192,12 @@ class ReplacedWords(WordSmoothing):
             shared *= overlap(self._table, one, two)
         return Fraction(certificate.p_lower) - Fraction(certificate.p_upper_other) > 2 * (1 - shared)
 
+    def distance(self, text: TextInput, other: TextInput) -> float | None:
+        """Return how many words differ; None where anything else differs, too."""
+        if _skeleton(text) != _skeleton(other):
+            return None
+        return sum(one != two for one, two in zip(_words_of(text), _words_of(other), strict=True))
+
     def substitutions(self, certificate: Certificate, table: SynonymTable) -> Substitutions:
         """Count by the model's own table, which is what the certificate is about."""
         if table.fingerprint != self._table.fingerprint:
@@ -195,9 +206,12 @@ class ReplacedWords(WordSmoothing):
 
     @property
     def _table(self) -> SynonymTable:
-        table = self.engine.synonyms
-        assert table is not None  # checked when it was made
-        return table
+        if not self.engine.config.substitution or self.engine.synonyms is None:
+            raise NotCertifiable(
+                "kind='synonym': copies of this model do not replace words by synonyms; train it with "
+                "rsmi train --method safer --synonyms FILE"
+            )
+        return self.engine.synonyms
 
     def _overlaps(self, text: TextInput) -> list[Fraction]:
         """Return the least overlap of every word that has synonyms."""

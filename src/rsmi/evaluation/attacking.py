@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +10,11 @@ from typing import Any, TypeAlias
 from rsmi.attacks.base import TOGETHER, Attack
 from rsmi.data import TextDataset
 from rsmi.defense import Target
-from rsmi.errors import DataError
+from rsmi.evaluation.recordfile import FORMAT, read_records, records_to_file
 from rsmi.records import AttackRecord, Evidence, Prediction, TextInput
-from rsmi.writing import write_text
-
-_FORMAT = 1
 
 Explain: TypeAlias = Callable[[Sequence[TextInput]], Sequence[Prediction]]
 """Texts -> decisions with what is behind them: `RsmiClassifier.explain`."""
-Placed: TypeAlias = tuple[int, AttackRecord]
-"""A record and the place of its text in the sample."""
 
 
 def describe_run(
@@ -28,7 +22,7 @@ def describe_run(
 ) -> dict[str, Any]:
     """Return everything that the records of a run depend on: the first line of its file."""
     return {
-        "format": _FORMAT,
+        "format": FORMAT,
         "attack": dict(attack.settings),
         "resources": dict(attack.resources),
         "data": {"name": data.name, "split": data.split, "source": data.source, "fingerprint": data.fingerprint},
@@ -86,32 +80,8 @@ def attack_to_file(
         ):
             yield place, record if explain is None else with_evidence(record, explain)
 
-    yield from records_to_file(describe_run(target, attack, data, seed, about or {}), len(data), out, run)
-
-
-def records_to_file(
-    about: Mapping[str, Any], num: int, out: str | Path, run: Callable[[Sequence[int]], Iterator[Placed]]
-) -> Iterator[AttackRecord]:
-    """Append the records of a run to a file as they are made and yield them; see `attack_to_file`.
-
-    Args:
-        about: What the records depend on: see `describe_run`.
-        num: Texts of the run.
-        out: The file.
-        run: Attacks the texts at the places it is given, in any order.
-    """
-    path = Path(out)
-    header = json.loads(json.dumps(about))
-    done = _begin(path, header)
-    yield from (done[place] for place in sorted(done))
-    with path.open("a", encoding="utf-8") as file:
-        for place, record in run([place for place in range(num) if place not in done]):
-            file.write(_line({"place": place, **record.to_dict()}))
-            file.flush()
-            done[place] = record
-            yield record
-    lines = [_line({"run": header})] + [_line({"place": place, **done[place].to_dict()}) for place in sorted(done)]
-    write_text(path, "".join(lines))
+    header = describe_run(target, attack, data, seed, about or {})
+    yield from records_to_file(header, len(data), out, run, AttackRecord.from_dict)
 
 
 def evidence_of(prediction: Prediction) -> Evidence:
@@ -141,63 +111,4 @@ def read_run(path: str | Path) -> tuple[dict[str, Any], dict[int, AttackRecord]]
 
     A last line that was cut off by a crash is left out.
     """
-    header, records, _ = _read(Path(path))
-    return header, records
-
-
-def _begin(path: Path, header: dict[str, Any]) -> dict[int, AttackRecord]:
-    if not path.exists() or path.stat().st_size == 0:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, _line({"run": header}))
-        return {}
-    found, records, complete = _read(path)
-    differing = [name for name in {**found, **header} if found.get(name) != header.get(name)]
-    if differing:
-        raise DataError(
-            f"{path}: holds another run (other {', '.join(sorted(differing))}); choose another file, or remove this one"
-        )
-    with path.open("r+b") as file:
-        file.truncate(complete)
-    return records
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[int, AttackRecord], int]:
-    """Return header, records and the length of the complete lines in bytes."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot read the records of a run: {error}") from error
-    complete = raw.rfind(b"\n") + 1
-    header: dict[str, Any] | None = None
-    records = {}
-    for number, line in enumerate(raw[:complete].splitlines(), 1):
-        try:
-            values = json.loads(line)
-            if number == 1:
-                header = values["run"]
-                _check_format(path, header["format"])
-            else:
-                place = values.pop("place")
-                records[place] = AttackRecord.from_dict(values)
-        except DataError:
-            raise
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"{path}, line {number}: expected {'the description of a run' if number == 1 else 'a record'} as "
-                f"rsmi attack writes it, got {line[:60]!r} ({type(error).__name__}); remove the line or the file"
-            ) from error
-    if header is None:
-        raise DataError(f"{path}: expected a line about the run, got none; remove the file and start again")
-    return header, records, complete
-
-
-def _check_format(path: Path, found: object) -> None:
-    if found != _FORMAT:
-        raise DataError(
-            f"{path}, line 1: expected records of format {_FORMAT}, got format {found!r}; read them with the version "
-            "of rsmi that wrote them"
-        )
-
-
-def _line(values: dict[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False) + "\n"
+    return read_records(path, AttackRecord.from_dict)

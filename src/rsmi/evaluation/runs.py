@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 
 from rsmi.errors import DataError
 from rsmi.evaluation.attacking import read_run
+from rsmi.evaluation.recordfile import check_complete
 from rsmi.evaluation.robustness import Robustness, Share
 from rsmi.records import AttackRecord
 
@@ -35,13 +36,7 @@ class Run:
             DataError: If a line cannot be read, or records are missing: the run was interrupted.
         """
         header, records = read_run(path)
-        _check_ending(Path(path))
-        missing = [place for place in range(int(header["num"])) if place not in records]
-        if missing:
-            raise DataError(
-                f"{path}: expected {header['num']} records, {len(missing)} are missing (the first: {missing[0]}); "
-                "finish the run with rsmi attack --resume"
-            )
+        check_complete(path, int(header["num"]), records, "rsmi attack")
         return cls(str(path), header, tuple(records[place] for place in sorted(records)))
 
     @property
@@ -106,16 +101,6 @@ class Comparison:
     """Inputs that only the second one got right."""
     p_value: float
     """Exact McNemar test: how likely so uneven a split of these inputs is if neither is better."""
-
-
-def _check_ending(path: Path) -> None:
-    raw = path.read_bytes()
-    if raw and not raw.endswith(b"\n"):
-        number = raw.count(b"\n") + 1
-        raise DataError(
-            f"{path}, line {number}: expected a whole record, got a half-written one; finish the run with rsmi attack "
-            "--resume"
-        )
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> Comparison:

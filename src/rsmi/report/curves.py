@@ -6,10 +6,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from rsmi.errors import InputError
+from rsmi.evaluation.certifying import CertifiedAccuracy, read_certificates
 from rsmi.evaluation.robustness import Share
+from rsmi.evaluation.runs import Run
 from rsmi.records import AttackRecord
 
 _BINS = 10
@@ -142,6 +145,35 @@ class CertifiedCurve:
     """Radii of the inputs that were certified for their true class, ascending."""
     total: int
     """All inputs, those without a certificate too."""
+    audited: int = 0
+    """Certificates that were attacked from inside."""
+    broken: int = 0
+    """Certificates that such an attack broke."""
+    robust: Share | None = None
+    """Accuracy of the same weights on the same inputs under all attacks, where there are such runs."""
+
+    @classmethod
+    def read(cls, path: str | Path, runs: Sequence[Run] = ()) -> CertifiedCurve:
+        """Read what `rsmi certify` wrote, and find attacks on the same weights and inputs among `runs`."""
+        header, records = read_certificates(path)
+        counted = CertifiedAccuracy.of(list(records.values()))
+        same = [
+            run.survived
+            for run in runs
+            if run.fingerprint == header["model"]["fingerprint"]
+            and run.inputs == (header["data"]["fingerprint"], header["num"])
+        ]
+        standing = [all(each) for each in zip(*same, strict=True)]
+        first = next(iter(records.values())).certificate
+        return cls(
+            name=f"{header['model']['name']} · {header['certify']['kind']}",
+            space=first.space,
+            radii=counted.radii,
+            total=counted.total,
+            audited=counted.audited,
+            broken=counted.broken,
+            robust=Share(count=sum(standing), total=len(standing)) if same else None,
+        )
 
     @classmethod
     def of(cls, name: str, space: str, certificates: Iterable[Mapping[str, Any]]) -> CertifiedCurve:
@@ -174,4 +206,5 @@ class CertifiedCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        return asdict(self) | {"radii": list(self.radii)}
+        robust = None if self.robust is None else self.robust.to_dict()
+        return asdict(self) | {"radii": list(self.radii), "robust": robust}

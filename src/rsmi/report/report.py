@@ -44,9 +44,9 @@ class Report:
             certified: Certified accuracy to show beside them.
 
         Raises:
-            DataError: If there is no run, a run without records, or one run twice.
+            DataError: If there is nothing to show, a run without records, or one run twice.
         """
-        if not runs:
+        if not runs and not certified:
             raise DataError("expected at least one run, got none")
         empty = [run.source for run in runs if not run.records]
         if empty:
@@ -56,7 +56,7 @@ class Report:
         samples = split_samples(named)
         return cls(
             samples=samples,
-            warnings=tuple(unique(cautions(named) + doubts(named, samples))),
+            warnings=tuple(unique(_false_certificates(certified) + cautions(named) + doubts(named, samples))),
             runs=tuple(named),
             certified=tuple(certified),
         )
@@ -141,3 +141,12 @@ def check_ending(path: Path) -> str:
     if ending not in ENDINGS:
         raise InputError(f"{path}: expected a file ending in {', '.join(ENDINGS)}, got {ending or 'no ending'!r}")
     return ending
+
+
+def _false_certificates(curves: Sequence[CertifiedCurve]) -> list[str]:
+    return [
+        f"FALSE CERTIFICATES: {own.broken} of {own.audited} certificates of {own.name} that were attacked from inside "
+        "are broken; none of them can be trusted"
+        for own in curves
+        if own.broken
+    ]

@@ -261,13 +261,19 @@ def certified_table(curves: Sequence[CertifiedCurve]) -> Table:
             word(own.space),
             percent(own.at(0.0)),
             number(median(own.radii) if own.radii else None, 3),
+            word("-") if own.robust is None else percent(own.robust),
+            Cell(f"{own.audited:,}"),
+            Cell(f"{own.broken:,}"),
             Cell(f"{own.total:,}"),
         )
         for own in curves
     ]
-    columns = ("Whose", "Space", "Certified %", "Median radius", "n")
+    columns = ("Whose", "Space", "Certified %", "Median radius", "RAcc %", "Attacked inside", "Broken", "n")
     return Table(
-        "Inputs certified for their true class, and the radius within their space", columns, (("", tuple(rows)),)
+        "Inputs certified for their true class, the radius within their space, accuracy under all attacks on the same "
+        "inputs, and certificates that were attacked from inside",
+        columns,
+        (("", tuple(rows)),),
     )
 
 

@@ -1,0 +1,245 @@
+"""Certificates -> attacks from inside what they cover. One that succeeds proves a certificate wrong."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from rsmi.attacks.candidates import Candidates
+from rsmi.attacks.constraints import Option
+from rsmi.attacks.ranking import by_deletion
+from rsmi.attacks.steps import Steps
+from rsmi.attacks.substitution import WordSubstitution
+from rsmi.attacks.words import Words
+from rsmi.certify import Certificate, CertifyConfig, lower_bound, open_smoothing, upper_bound
+from rsmi.certify.latent import LatentSmoothing
+from rsmi.certify.smoothing import Smoothing
+from rsmi.classifier import RsmiClassifier
+from rsmi.data import TextDataset
+from rsmi.evaluation.certifying import Audit, Certified
+from rsmi.method.substitution import SynonymTable
+from rsmi.method.words import split_words
+from rsmi.records import AttackRecord, Label, TextInput
+from rsmi.seeds import derive
+
+_INSIDE = 0.999  # share of the radius that a state is moved by: a certificate is about less than all of it
+
+
+@dataclass(frozen=True)
+class SmoothedTarget:
+    """The smoothed classifier as attacks see it: shares of the votes of some draws."""
+
+    smoothing: Smoothing
+    classes_: np.ndarray[Any, Any]
+    draws: int = 100
+    randomised: bool = True
+    uses_gradients: bool = False
+
+    def query(self, texts: Sequence[TextInput], draw: int = 0) -> np.ndarray[Any, Any]:
+        """Return shares of votes, (texts, classes); one draw of the copies for each text and number."""
+        rows = []
+        for start in range(0, len(texts), 64):
+            part = texts[start : start + 64]
+            keys = [derive("audit", draw, *_parts(text)) for text in part]
+            asked = {(i, 0): [derive(key, number) for number in range(self.draws)] for i, key in enumerate(keys)}
+            votes = self.smoothing.votes(part, asked)
+            rows += [np.bincount(votes[i, 0], minlength=len(self.classes_)) / self.draws for i in range(len(part))]
+        return np.stack(rows) if rows else np.empty((0, len(self.classes_)))
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Keeps replacements that leave a text within its certificate."""
+
+    certificates: dict[TextInput, Certificate]
+
+    def keep(self, original: Words, current: Words, index: int, options: Sequence[Option]) -> Steps[list[Option]]:
+        """Ask the certificate about each text."""
+        yield from ()
+        own = self.certificates[original.text]
+        texts = current.as_inputs(index, current.variants(index, [option.word for option in options]))
+        return [option for option, text in zip(options, texts, strict=True) if own.covers(text)]
+
+
+@dataclass(frozen=True)
+class TellingWords:
+    """Proposes the words that speak most for one class against the others, those of all classes at every place."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, texts: Sequence[TextInput], labels: Sequence[Label], count: int = 30) -> TellingWords:
+        """Take the `count` words of each class with the largest log odds in labelled texts."""
+        counts: dict[Label, Counter[str]] = {label: Counter() for label in dict.fromkeys(labels)}
+        for text, label in zip(texts, labels, strict=True):
+            counts[label].update({word for part in split_words(text) for word in part if word.isalpha()})
+        total: Counter[str] = sum(counts.values(), Counter())
+        words: list[str] = []
+        for own in counts.values():
+            odds = {word: math.log((own[word] + 1) / (n - own[word] + 1)) for word, n in total.items()}
+            words += sorted(odds, key=lambda word: (-odds[word], word))[:count]
+        return cls(tuple(dict.fromkeys(words)))
+
+    def options(self, current: Words, index: int, key: int) -> Steps[list[str]]:
+        """Return all of them."""
+        yield from ()
+        return list(self.words)
+
+
+@dataclass(frozen=True)
+class TableWords:
+    """Proposes the synonyms of a table."""
+
+    table: SynonymTable
+
+    def options(self, current: Words, index: int, key: int) -> Steps[list[str]]:
+        """Return the synonyms of the word."""
+        yield from ()
+        return list(self.table.draws_of(current.words[index]))
+
+
+class InsideAttack(WordSubstitution):
+    """Replaces any word by words of other classes, as long as the certificate covers the text."""
+
+    name = "inside-words"
+
+
+@dataclass(frozen=True)
+class Auditor:
+    """Attacks certificates of one smoothed classifier."""
+
+    smoothing: Smoothing
+    classes: tuple[Label, ...]
+    seed: int = 0
+    draws: int = 1000
+    """Fresh votes about what was found."""
+    failure_prob: float = 1e-4
+    """Chance that a sound certificate is called broken."""
+    words: Candidates | None = None
+    """What words are replaced by; without, certificates about words are not attacked."""
+    steps: int = 20
+    """Of the ascent in a state's ball."""
+    ascent_draws: int = 16
+    """Draws that a gradient averages over."""
+
+    def audit(self, records: Sequence[Certified]) -> list[list[Audit]]:
+        """Attack every certificate that covers anything but its own text; return the attempts on each."""
+        if isinstance(self.smoothing, LatentSmoothing):
+            return [self._move(self.smoothing, own.certificate) for own in records]
+        return self._replace(records)
+
+    def verdict(self, certificate: Certificate, attack: str, text: TextInput, distance: float) -> Audit:
+        """Count fresh votes about a text that the certificate covers."""
+        keys = [derive(self.seed, "verdict", *_parts(text), number) for number in range(self.draws)]
+        chosen = self.smoothing.votes([text], {(0, 0): keys})[0, 0]
+        return self._judged(certificate, attack, text, distance, chosen)
+
+    def _judged(
+        self, certificate: Certificate, attack: str, text: TextInput | None, distance: float, chosen: Any
+    ) -> Audit:
+        counts = np.bincount(chosen, minlength=len(self.classes)).tolist()
+        own = self.classes.index(certificate.label) if certificate.label is not None else -1
+        other = max(count for number, count in enumerate(counts) if number != own)
+        half = self.failure_prob / (2 * (len(counts) - 1))
+        broken = lower_bound(other, self.draws, half) > upper_bound(counts[own], self.draws, self.failure_prob / 2)
+        return Audit(
+            attack=attack,
+            adversarial=text,
+            distance=distance,
+            counts=list(zip(self.classes, counts, strict=True)),
+            broken=broken,
+        )
+
+    def _move(self, smoothing: LatentSmoothing, certificate: Certificate) -> list[Audit]:
+        """Move the state of a text up the loss, within its ball."""
+        if certificate.label is None or certificate.radius <= 0:
+            return []
+        label, text = self.classes.index(certificate.label), certificate.text
+        reach, moved = _INSIDE * certificate.radius, None
+        for step in range(self.steps):
+            keys = [derive(self.seed, "ascent", *_parts(text), step, number) for number in range(self.ascent_draws)]
+            slope = _of_length(smoothing.slope(text, label, moved, keys), reach)
+            moved = slope if moved is None else moved + (2.5 / self.steps) * slope
+            moved = moved * min(1.0, reach / float(moved.norm()))
+        keys = [derive(self.seed, "verdict", *_parts(text), number) for number in range(self.draws)]
+        end = _of_length(torch.zeros(1) if moved is None else moved, reach)
+        chosen = smoothing.votes_moved(text, end, keys)
+        return [self._judged(certificate, "inside-ball", None, float(end.norm()), chosen)]
+
+    def _replace(self, records: Sequence[Certified]) -> list[list[Audit]]:
+        """Replace words, within what the certificate covers."""
+        places = [i for i, own in enumerate(records) if not own.certificate.abstained and own.certificate.radius >= 1]
+        found: list[list[Audit]] = [[] for _ in records]
+        if not places or self.words is None:
+            return found
+        inside = Inside({records[i].certificate.text: records[i].certificate for i in places})
+        attack = InsideAttack(
+            candidates=self.words, constraints=[inside], ranking=by_deletion, stopwords=frozenset(), fresh_draws=0
+        )
+        target = SmoothedTarget(self.smoothing, np.array(self.classes))
+        texts = [records[i].certificate.text for i in places]
+        labels: list[Label] = [records[i].certificate.label for i in places]  # type: ignore[misc]
+        for number, record in attack.run(target, texts, labels, seed=self.seed):
+            certificate = records[places[number]].certificate
+            if record.adversarial == certificate.text or not certificate.covers(record.adversarial):
+                continue
+            distance = self.smoothing.distance(certificate.text, record.adversarial) or 0.0
+            found[places[number]] = [self.verdict(certificate, attack.name, record.adversarial, distance)]
+        return found
+
+
+def _of_length(step: torch.Tensor, length: float) -> torch.Tensor:
+    return step * (length / float(step.norm().clamp_min(1e-30)))
+
+
+def _parts(text: TextInput) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
+
+
+def audit_records(
+    classifier: RsmiClassifier,
+    settings: CertifyConfig,
+    records: Sequence[Certified],
+    *,
+    inside: bool = True,
+    telling: TextDataset | None = None,
+    found: Sequence[AttackRecord] = (),
+    seed: int = 0,
+) -> list[Certified]:
+    """Attack certificates that have not been attacked yet; return all records with what came of it.
+
+    Args:
+        classifier: The model they are about.
+        settings: They were made with.
+        records: Certificates, read from a file or fresh.
+        inside: Attack states or words within what is covered.
+        telling: Labelled texts whose most telling words are put in, for certificates about words.
+        found: Texts that attacks on the same inputs came up with; those that are covered are asked about.
+        seed: Of the attack's draws.
+    """
+    smoothing = open_smoothing(classifier.engine(), settings)
+    attached = [replace(own, certificate=own.certificate.attached(smoothing)) for own in records]
+    words: Candidates | None = None if telling is None else TellingWords.of(telling.texts, telling.labels)
+    if settings.kind == "synonym" and smoothing.engine.synonyms is not None:
+        words = TableWords(smoothing.engine.synonyms)
+    auditor = Auditor(smoothing, tuple(classifier.classes_.tolist()), seed, words=words)
+    fresh = [place for place, own in enumerate(attached) if not own.audits]
+    made: dict[int, list[Audit]] = {place: [] for place in fresh}
+    if inside:
+        made = dict(zip(fresh, auditor.audit([attached[place] for place in fresh]), strict=True))
+    by_text: dict[TextInput, list[AttackRecord]] = {}
+    for record in found:
+        by_text.setdefault(record.original, []).append(record)
+    for place in fresh:
+        certificate = attached[place].certificate
+        for record in by_text.get(certificate.text, []):
+            if record.adversarial != certificate.text and certificate.covers(record.adversarial):
+                distance = smoothing.distance(certificate.text, record.adversarial)
+                made[place].append(auditor.verdict(certificate, record.attack, record.adversarial, distance or 0.0))
+    return [own.audited(made.get(place, [])) for place, own in enumerate(attached)]
