@@ -5,9 +5,10 @@ r"""Attacks end to end: TextAttack and the native engine on the same inputs with
 
 Runs benchmarks/parity/oracle.py and native.py by turns, once a repeat, and divides seconds by seconds. `plain` is a
 fine-tuned victim on AG News: TextAttack's wrapper padded to 512 tokens (its default) and to the longest text, against
-ours in float32 and in 8 bits. TextAttack runs in one process with all cores; `ours` in a process for each core, as
-`rsmi attack --workers` does, and for comparison in one process, too. `rsmi` is a defended victim on `mr`: TextAttack driving our classifier, or the authors'
-algorithm on the same weights, against the native engine driving our classifier. Writes OUT.json and OUT.md.
+ours in float32 and in 8 bits. `rsmi` is a defended victim on `mr`: TextAttack driving our classifier, or the authors'
+algorithm on the same weights, against the native engine driving our classifier. TextAttack runs in one process with all
+cores; `ours` in a process for each core, as `rsmi attack --workers` does, and for comparison in one process, too.
+Writes OUT.json and OUT.md.
 """
 
 import argparse

@@ -1,0 +1,148 @@
+r"""Certified accuracy of models trained for it, and attacks on their certificates from inside.
+
+    RSMI_DATA=... python benchmarks/certified.py --work runs/certified --out results/certificates
+
+For each data set and kind: train one model for each level of randomness, certify 100 dev texts with few draws, keep the
+level with the best mean certified accuracy over the radii shown (chosen on dev texts only), certify `--num` test texts at
+n = 1,000 and failure probability 0.001, and attack every certificate from inside. Everything goes through the command
+line, and whatever is finished is left alone, so that an interrupted run goes on. Writes certificates and README.md.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from environment import environment
+from rsmi.evaluation.certifying import CertifiedAccuracy, read_certificates
+
+WORDS = (0.0, 1.0, 2.0, 3.0, 5.0)
+SHARES = (0.0, 0.5, 1.0, 1.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One kind of certificate on one data set."""
+
+    data: str
+    kind: str
+    levels: tuple[float, ...]
+    training: tuple[str, ...]
+
+    @property
+    def field(self) -> str:
+        """The setting that a level is a value of."""
+        return {"l0-mask": "word_mask_rate", "l2-embedding": "embedding_noise_std"}[self.kind]
+
+    def train(self, level: float) -> list[str]:
+        """Return the words of rsmi train."""
+        if self.kind == "l0-mask":
+            own = ["--method", "finetune", "--variant", "ranmask"]
+        else:
+            own = ["--method", "rsmi", "--variant", "no-mask", "--noise-std", "0", "--learning-rate", "1e-4"]
+        return ["train", self.data, *own, "--set", f"{self.field}={level}", *self.training]
+
+
+MR = ("--limit", "3000", "--epochs", "4", "--max-length", "64", "--group-by-length")
+AG = ("--limit", "3000", "--epochs", "2", "--max-length", "96", "--group-by-length")
+SETTINGS = (
+    Setting("mr", "l0-mask", (0.5, 0.7, 0.8), MR),
+    Setting("ag_news", "l0-mask", (0.7, 0.9), AG),
+    Setting("mr", "l2-embedding", (0.05, 0.1, 0.2), MR),
+    Setting("ag_news", "l2-embedding", (0.1, 0.2), AG),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="folder of models and dev certificates")
+    parser.add_argument("--out", type=Path, required=True, help="folder of test certificates and the page")
+    parser.add_argument("--num", type=int, default=200)
+    parser.add_argument("--only", help="such as mr-l0-mask")
+    options = parser.parse_args()
+    for setting in SETTINGS:
+        if options.only in (None, f"{setting.data}-{setting.kind}"):
+            measure(setting, options)
+    (options.out / "README.md").write_text(page(options), encoding="utf-8")
+
+
+def measure(setting: Setting, options: argparse.Namespace) -> None:
+    """Train, choose on dev texts, certify test texts and attack the certificates."""
+    name = f"{setting.data}-{setting.kind}"
+    scores: dict[float, float] = {}
+    for level in setting.levels:
+        model = options.work / f"{name}-{level}"
+        if not model.exists():
+            rsmi(*setting.train(level), "--out", model, "--resume")
+        few = ("--split", "dev", "--num", 100, "--samples", 200, "--selection", 50, "--failure-prob", 0.01)
+        scores[level] = mean_accuracy(certified(setting, model, model.with_suffix(".dev.jsonl"), *few))
+    best = max(scores, key=lambda level: scores[level])
+    out = options.out / f"{name}.jsonl"
+    certified(setting, options.work / f"{name}-{best}", out, "--num", options.num, "--samples", 1000, "--audit")
+    chosen = {"level": best, "field": setting.field, "dev_scores": scores, "training": setting.train(best)}
+    about = {**chosen, "environment": environment()}
+    out.with_suffix(".chosen.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def certified(setting: Setting, model: Path, out: Path, *words: object) -> Path:
+    """Certify into a file."""
+    rsmi("certify", model, setting.data, "--kind", setting.kind, "--out", out, "--resume", *words)
+    return out
+
+
+def rsmi(*words: object) -> None:
+    """Run a command."""
+    subprocess.run([sys.executable, "-m", "rsmi", *map(str, words)], check=True)
+
+
+def mean_accuracy(file: Path) -> float:
+    """Return the mean certified accuracy over the radii shown."""
+    counted, radii = counts(file)
+    return sum(counted.at(radius).value for radius in radii) / len(radii)
+
+
+def counts(file: Path) -> tuple[CertifiedAccuracy, list[float]]:
+    """Return what a file holds and the radii to show it at."""
+    header, records = read_certificates(file)
+    std = records[0].certificate.noise_std
+    radii = list(WORDS) if header["certify"]["kind"] == "l0-mask" else [share * std for share in SHARES]
+    return CertifiedAccuracy.of(list(records.values())), radii
+
+
+def page(options: argparse.Namespace) -> str:
+    """Return the results as Markdown."""
+    lines = ["# Certified accuracy", "", "`python benchmarks/certified.py`; see its docstring for how it was made.", ""]
+    for setting in SETTINGS:
+        file = options.out / f"{setting.data}-{setting.kind}.jsonl"
+        if not file.with_suffix(".chosen.json").exists():
+            continue
+        chosen: dict[str, Any] = json.loads(file.with_suffix(".chosen.json").read_text(encoding="utf-8"))
+        counted, radii = counts(file)
+        header, _ = read_certificates(file)
+        unit = "words changed" if setting.kind == "l0-mask" else "radius"
+        shown = [f"{radius:.0f}" if setting.kind == "l0-mask" else f"{radius:.3f}" for radius in radii]
+        settings = header["certify"]
+        lines += [
+            f"## {setting.data}, {setting.kind}",
+            "",
+            f"MiniLM, {chosen['field']} = {chosen['level']} (chosen on dev texts among "
+            f"{', '.join(map(str, chosen['dev_scores']))}), n = {counted.total} test texts, "
+            f"{settings['estimation_samples']} draws, failure_prob {settings['failure_prob']}, seed {header['seed']}, "
+            f"weights {header['model']['fingerprint']}, commit {chosen['environment']['commit']}.",
+            "",
+            f"| {unit} | " + " | ".join(shown) + " |",
+            "|---|" + "---|" * len(shown),
+            "| certified % | " + " | ".join(str(counted.at(radius)) for radius in radii) + " |",
+            "",
+            f"Abstained {counted.abstained}, certified for a wrong class {counted.wrong}. Attacked from inside: "
+            f"{counted.audited} certificates, broken: {counted.broken}.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
