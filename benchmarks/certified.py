@@ -3,9 +3,10 @@ r"""Certified accuracy of models trained for it, and attacks on their certificat
     RSMI_DATA=... python benchmarks/certified.py --work runs/certified --out results/certificates
 
 For each data set and kind: train one model for each level of randomness, certify 100 dev texts with few draws, keep the
-level with the best mean certified accuracy over the radii shown (chosen on dev texts only), certify `--num` test texts at
-n = 1,000 and failure probability 0.001, and attack every certificate from inside. Everything goes through the command
-line, and whatever is finished is left alone, so that an interrupted run goes on. Writes certificates and README.md.
+level with the best mean certified accuracy over the radii shown (chosen on dev texts only), certify `--num` test texts
+at n = 1,000 and failure probability 0.001, and attack every certificate from inside. Everything goes through the
+command line, and whatever is finished is left alone, so that an interrupted run goes on. Writes certificates and
+README.md.
 """
 
 import argparse
