@@ -44,6 +44,13 @@ def test_an_attack_writes_records_and_prints_the_numbers_of_the_paper(run, victi
     assert succeeded  # a typing error makes a known word unknown to this model
 
 
+def test_evidence_can_be_left_out(run, victim, table, tmp_path):
+    for words, kept in (((), True), (("--no-evidence",), False)):
+        out = tmp_path / f"{kept}.jsonl"
+        assert run("attack", victim, table, *SMALL, "--out", out, *words)[0] == 0
+        assert any(record.evidence for record in read_run(out)[1].values()) is kept
+
+
 def test_the_text_output_names_the_intervals_and_the_file(run, victim, table, tmp_path):
     out = tmp_path / "run.jsonl"
     code, stdout, _ = run("attack", victim, table, *SMALL, "--out", out, "--max-queries", 3)

@@ -68,6 +68,9 @@ def attack(
     tries: Tries = 5,
     fresh_draws: FreshDraws = 100,
     max_queries: MaxQueries = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence/--no-evidence", help="Keep votes and salient tokens in the records.")
+    ] = True,
     together: Together = 16,
     workers: Workers = 1,
     cluster: Cluster = None,
@@ -113,6 +116,7 @@ def attack(
         backend=backend,
         token_budget=token_budget,
         together=together,
+        explained=evidence,
     )
     opened = job.open()
     records = []
