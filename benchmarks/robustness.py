@@ -2,10 +2,10 @@ r"""Fine-tuned and RSMI models under every protocol: the records and the report 
 
     RSMI_DATA=... python benchmarks/robustness.py --work runs/robustness --out results/evaluation
 
-Trains MiniLM on `mr` and `ag_news`, plainly and by RSMI, and attacks both on the same 100 test texts with TextFooler and
-PWWS under every protocol that means anything for the model, and with HotFlip. RSMI is the full method (gradient masks,
-two steps) with one mask and ten votes in step two instead of fifty, which makes a query about four times cheaper; copies
-are classified in 8 bits. Everything goes through the command line and resumes; whatever is finished is left alone.
+Trains MiniLM on `mr` and `ag_news`, plainly and by RSMI, and attacks both on the same 100 test texts with TextFooler
+and PWWS under every protocol that means anything for the model, and with HotFlip. RSMI is the full method (gradient
+masks, two steps) with one mask and ten votes in step two instead of fifty, and copies are classified in 8 bits: both to
+make a query cheaper. Everything goes through the command line and resumes; whatever is finished is left alone.
 """
 
 import argparse

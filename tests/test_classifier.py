@@ -163,7 +163,7 @@ def test_every_variant_answers_with_its_own_number_of_copies(load, variant):
 @pytest.mark.parametrize("seed", [None, 0])
 def test_a_classifier_with_noise_or_drawn_masks_is_randomised_whatever_its_seed(load, seed):
     randomised = {name for name in VARIANTS if load(config=CONFIG.as_variant(name), seed=seed).randomised}
-    assert randomised == {"rsmi", "no-mask", "no-two-step", "rm", "safer"}
+    assert randomised == {"rsmi", "no-mask", "no-two-step", "rm", "safer", "ranmask", "deletion"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -133,15 +133,17 @@ class RsmiConfig:
         return self.substitution or self.word_mask_rate > 0 or self.word_deletion_rate > 0
 
 
+# copies that differ in their words, and in nothing else unless asked
+_MANY_COPIES = {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "aggregation": "vote"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "rsmi": {},
     "no-mask": {"masking": "none"},
     "no-two-step": {"two_step": False},
     "rm": {"masking": "random", "noise_std": 0.0, "two_step": False, "aggregation": "logit-average"},
     "gm": {"noise_std": 0.0, "two_step": False, "first_votes": 1, "aggregation": "logit-average"},
-    "safer": {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "substitution": True},
-    "ranmask": {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "word_mask_rate": 0.7},
-    "deletion": {"masking": "none", "noise_std": 0.0, "two_step": False, "first_votes": 50, "word_deletion_rate": 0.7},
+    "safer": {**_MANY_COPIES, "substitution": True},
+    "ranmask": {**_MANY_COPIES, "word_mask_rate": 0.7},
+    "deletion": {**_MANY_COPIES, "word_deletion_rate": 0.7},
     "plain": {
         "masking": "none",
         "noise_std": 0.0,
