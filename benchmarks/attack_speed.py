@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from environment import environment
+from environment import environment, save
 
 PARITY = Path(__file__).resolve().parent / "parity"
 ROOT = PARITY.parent.parent
@@ -45,10 +45,7 @@ def main() -> None:
     sets = {"plain": plain(options), "rsmi": rsmi(options)}
     results = {name: measured(name, ways, options) for name, ways in sets.items() if options.only in (None, name)}
     found = {"results": results, "threads": options.threads, "environment": environment()}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    options.out.with_suffix(".md").write_text(page(found), encoding="utf-8")
-    print(page(found))
+    save(options.out, found, page(found))
 
 
 def plain(options: argparse.Namespace) -> dict[str, list[str]]:

@@ -11,7 +11,6 @@ agree with float32's. Writes OUT.json and OUT.md.
 import argparse
 import copy
 import importlib.util
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from environment import environment
+from environment import environment, save
 from rsmi import RsmiClassifier, load_data
 from rsmi.method.backends import open_voter
 from rsmi.method.encoder import Encoder, open_encoder
@@ -50,10 +49,7 @@ def main() -> None:
         "model": str(options.model),
         "environment": environment(),
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    options.out.with_suffix(".md").write_text(page(result), encoding="utf-8")
-    print(page(result))
+    save(options.out, result, page(result))
 
 
 def forward_times(classifier: RsmiClassifier, repeats: int) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """What a benchmark's result must say about where it was measured."""
 
+import json
 import os
 import platform
 import subprocess
@@ -28,3 +29,11 @@ def environment() -> dict[str, Any]:
         "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY"),
         "commit": commit.stdout.strip() or "unknown",
     }
+
+
+def save(out: Path, result: dict[str, Any], page: str) -> None:
+    """Write a result as OUT.json and OUT.md, and show it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    out.with_suffix(".md").write_text(page, encoding="utf-8")
+    print(page)

@@ -8,12 +8,11 @@ Writes OUT.json and OUT.md.
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
-from environment import environment
+from environment import environment, save
 from rsmi.evaluation.jobs import Job
 from rsmi.evaluation.planning import plan_attack, plan_predictions
 
@@ -40,10 +39,7 @@ def main() -> None:
     opened.classifier.predict(texts.texts)
     rows.append(row("predictions", plan.to_dict(), time.perf_counter() - started))
     found = {"rows": rows, "settings": vars(options) | {"out": str(options.out)}, "environment": environment()}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    options.out.with_suffix(".md").write_text(page(found), encoding="utf-8")
-    print(page(found))
+    save(options.out, found, page(found))
 
 
 def row(what: str, plan: dict[str, Any], seconds: float) -> dict[str, Any]:

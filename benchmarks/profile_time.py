@@ -7,7 +7,6 @@ matrix products beside what the same products take alone. Writes OUT.json and OU
 """
 
 import argparse
-import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from environment import environment
+from environment import environment, save
 from rsmi import RsmiClassifier, load_data
 from speed import PAPER
 
@@ -56,10 +55,7 @@ def main() -> None:
         "threads": torch.get_num_threads(),
         "environment": environment(),
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    options.out.with_suffix(".md").write_text(page(result), encoding="utf-8")
-    print(page(result))
+    save(options.out, result, page(result))
 
 
 def summed(events: Any) -> tuple[Counter[str], float]:

@@ -10,7 +10,6 @@ with. Writes OUT.json and OUT.md.
 """
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from environment import environment
+from environment import environment, save
 from naive import Naive
 from rsmi import RsmiClassifier, RsmiConfig, load_data
 
@@ -55,10 +54,7 @@ def main() -> None:
         "config": PAPER.to_dict(),
         "environment": environment(),
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    options.out.with_suffix(".md").write_text(page(result), encoding="utf-8")
-    print(page(result))
+    save(options.out, result, page(result))
 
 
 class Bench:

@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig
+from rsmi.method.substitution import SynonymTable
+from rsmi.settings import updated
 from tiny import WORDS, save_tiny
 
 POSITIVE = ("good", "great", "fine", "warm", "joy", "love", "like")
@@ -59,3 +61,21 @@ def keyword_classifier(variant: str, **settings: object) -> RsmiClassifier:
     own = {"max_length": 32, "noise_layers": 2, "second_votes": 9, "num_masks": 1, "num_candidates": 3, **settings}
     config = RsmiConfig(**own).as_variant(variant)  # type: ignore[arg-type]
     return RsmiClassifier.from_pretrained(Path(_trained_folder().name) / "trained", config, seed=0)
+
+
+SMOOTHED = {
+    "l2-hidden": {"noise_std": 0.1},
+    "l2-embedding": {"embedding_noise_std": 0.02},
+    "l0-mask": {"word_mask_rate": 0.2},
+    "edit": {"word_deletion_rate": 0.2},
+    "synonym": {"substitution": True},
+}
+"""Settings under which the model can be certified, by the kind of certificate."""
+
+
+def smoothed_classifier(kind: str, synonyms: SynonymTable, **settings: object) -> RsmiClassifier:
+    """The trained model with the randomness of a kind of certificate, and no other."""
+    classifier = keyword_classifier("no-mask", noise_std=0.0)
+    classifier.config = updated(classifier.config_, **{**SMOOTHED[kind], **settings})
+    classifier.synonyms = synonyms
+    return classifier

@@ -46,30 +46,24 @@ def test_what_is_no_count_is_refused():
         lower_bound(1, 4, 0.0)
 
 
-@pytest.mark.parametrize("p", [0.5, 0.7, 0.9])
-def test_the_anytime_bound_ever_fails_with_the_stated_chance_at_most(p):
-    """Exact: walk over all counts up to 150 draws, absorbing where the bound first exceeds the truth."""
+def ever_wrong(bound, p: float, draws: int = 150) -> float:
+    """Exact chance that a bound looked at after every draw ever exceeds the truth: a walk over all counts."""
     alive, failed = np.array([1.0]), 0.0
-    for n in range(1, 151):
+    for n in range(1, draws + 1):
         grown = np.zeros(n + 1)
         grown[:-1] += alive * (1 - p)
         grown[1:] += alive * p
-        wrong = np.array([anytime_lower_bound(k, n, ALPHA) > p for k in range(n + 1)])
+        wrong = np.array([bound(k, n, ALPHA) > p for k in range(n + 1)])
         failed += grown[wrong].sum()
         grown[wrong] = 0.0
         alive = grown
-    assert 0.0 < failed <= ALPHA
-    # while looking at every step at a bound for a fixed number of draws fails more often than that
-    alive, naive = np.array([1.0]), 0.0
-    for n in range(1, 151):
-        grown = np.zeros(n + 1)
-        grown[:-1] += alive * (1 - p)
-        grown[1:] += alive * p
-        wrong = np.array([lower_bound(k, n, ALPHA) > p for k in range(n + 1)])
-        naive += grown[wrong].sum()
-        grown[wrong] = 0.0
-        alive = grown
-    assert naive > ALPHA
+    return failed
+
+
+@pytest.mark.parametrize("p", [0.5, 0.7, 0.9])
+def test_the_anytime_bound_ever_fails_with_the_stated_chance_at_most(p):
+    assert 0.0 < ever_wrong(anytime_lower_bound, p) <= ALPHA
+    assert ever_wrong(lower_bound, p) > ALPHA  # a bound for a fixed number of draws fails more often when watched
 
 
 @given(k=st.integers(0, 400), n=st.integers(1, 400), alpha=st.sampled_from([0.1, 0.001]))
@@ -133,6 +127,12 @@ def test_bonferroni_certifies_what_the_top_class_alone_cannot():
     assert every.certain
     assert every.p_lower == lower_bound(450, 1000, 1e-3 / 4)
     assert every.p_upper_other == upper_bound(190, 1000, 1e-3 / 4)
+
+
+def test_the_refined_bound_pays_for_both_of_its_statements():
+    tally = Tally(0, tuple(range(100)), np.zeros(100, dtype=int), 2)
+    refined = CertifyConfig(kind="l0-mask", bound="refined", estimation_samples=100)
+    assert bounds_of(tally, 1e-2, refined).p_lower == lower_bound(100, 100, 0.5e-2)
 
 
 def test_the_ceiling_of_the_radius():

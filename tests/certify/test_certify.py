@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from keyword_model import keyword_classifier, keyword_texts
+from keyword_model import SMOOTHED, keyword_texts, smoothed_classifier
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig
 from rsmi.certify import Certificate, CertifyConfig, embedding, hidden, lower_bound, open_smoothing
 from rsmi.certify.embedding import EmbeddingSmoothing
@@ -20,30 +20,19 @@ from rsmi.method.noise import NoisePlan
 from rsmi.method.substitution import SynonymTable
 from rsmi.method.voting import Ballot, collect_votes
 from rsmi.seeds import derive
-from rsmi.settings import updated
 from tiny import WORDS, save_tiny
 from toy import LABELS, TEXTS
 
 TEXT, OTHER = keyword_texts(2, seed=3)[0]
 SYNONYMS = SynonymTable.from_dict({"good": ["great"], "great": ["good"], "bad": ["poor"], "poor": ["bad"]})
 FEW = {"selection_samples": 20, "estimation_samples": 100, "failure_prob": 0.01}
-KINDS = {
-    "l2-hidden": {"noise_std": 0.1},
-    "l2-embedding": {"embedding_noise_std": 0.02},
-    "l0-mask": {"word_mask_rate": 0.2},
-    "edit": {"word_deletion_rate": 0.2},
-    "synonym": {"substitution": True},
-}
 
 
 def victim(kind: str, **settings: object) -> RsmiClassifier:
-    classifier = keyword_classifier("no-mask", noise_std=0.0)
-    classifier.config = updated(classifier.config_, **{**KINDS[kind], **settings})
-    classifier.synonyms = SYNONYMS
-    return classifier
+    return smoothed_classifier(kind, SYNONYMS, **settings)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SMOOTHED)
 def test_a_certificate_tells_what_was_drawn(kind):
     classifier = victim(kind)
     (found,) = classifier.certify([TEXT], kind=kind, **FEW)
@@ -62,7 +51,7 @@ def test_a_certificate_tells_what_was_drawn(kind):
         read.covers(TEXT)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SMOOTHED)
 def test_a_certificate_depends_on_its_own_text_alone(kind):
     texts = keyword_texts(5, seed=8)[0]
     much = {"embedding_noise_std": 0.4} if kind == "l2-embedding" else {"noise_std": 1.5}

@@ -8,10 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from rsmi.certify.deleted import certified_edits, edit_distance
+from rsmi.certify.deleted import certified_edits
 from rsmi.certify.masked import certified_words, certified_words_refined, chance_seen
 from rsmi.certify.replaced import certified_substitutions, least_overlap, overlap
 from rsmi.method.substitution import SynonymTable
+from rsmi.method.words import edit_distance
 
 VOCABULARY = "ab"
 

@@ -6,35 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from keyword_model import NEGATIVE, POSITIVE, keyword_classifier, keyword_texts
+from keyword_model import NEGATIVE, POSITIVE, keyword_texts, smoothed_classifier
 from rsmi import CertifyConfig, RsmiClassifier
 from rsmi.data import TextDataset
 from rsmi.errors import DataError
 from rsmi.evaluation.audit import SmoothedTarget, TellingWords, audit_records
 from rsmi.evaluation.certifying import Certified, CertifiedAccuracy, certify_to_file, read_certificates
 from rsmi.method.substitution import SynonymTable
-from rsmi.settings import updated
 from toy import FAILED
 
 TEXTS, LABELS = keyword_texts(6, seed=4)
 DATA = TextDataset(name="toy", split="test", texts=tuple(TEXTS), labels=tuple(LABELS), source="a test")
 FEW = {"selection_samples": 20, "estimation_samples": 200, "failure_prob": 0.01}
-KINDS = {
-    "l2-hidden": {"noise_std": 0.1},
-    "l2-embedding": {"embedding_noise_std": 0.02},
-    "l0-mask": {"word_mask_rate": 0.2},
-    "edit": {"word_deletion_rate": 0.2},
-    "synonym": {"substitution": True},
-}
 # a positive word mostly stays positive; replaced by its negative one, which has no synonyms, it stays negative
 TABLE = SynonymTable.from_dict({p: [n, *POSITIVE[:3]] for p, n in zip(POSITIVE, NEGATIVE, strict=True)})
 
 
 def victim(kind: str) -> RsmiClassifier:
-    classifier = keyword_classifier("no-mask", noise_std=0.0)
-    classifier.config = updated(classifier.config_, **KINDS[kind])
-    classifier.synonyms = TABLE
-    return classifier
+    return smoothed_classifier(kind, TABLE)
 
 
 def certified(kind: str) -> tuple[RsmiClassifier, CertifyConfig, list[Certified]]:

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.options import Backend, Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
+from rsmi.app.options import (
+    Backend,
+    Device,
+    Dtype,
+    Json,
+    LabelColumn,
+    PairColumn,
+    TextColumn,
+    TokenBudget,
+    Variant,
+    check_free,
+    parse_settings,
+)
 
 if TYPE_CHECKING:
     from rsmi.classifier import RsmiClassifier
@@ -88,17 +100,15 @@ def attack(
     as_json: Json = False,
 ) -> None:
     """Attack a model on labelled texts and tell how often it was fooled."""
-    from rsmi.errors import DataError
     from rsmi.evaluation.jobs import Job
     from rsmi.evaluation.robustness import Robustness
 
-    if out.exists() and not resume:
-        raise DataError(f"{out}: exists already; pass --resume to go on with that run, or choose another file")
+    check_free(out, resume)
     job = Job(
         model=model,
         data=data,
         attack=attack_name,
-        attack_settings={"max_queries": max_queries, **attack_settings(more_settings)},
+        attack_settings={"max_queries": max_queries, **parse_settings(more_settings)},
         protocol=protocol,
         draws=draws,
         tries=tries,
@@ -132,13 +142,6 @@ def attack(
         typer.echo(json.dumps({**about, **result.to_dict()}))
     else:
         _print(result, opened.classifier.randomised, out)
-
-
-def attack_settings(given: list[str] | None) -> dict[str, Any]:
-    """Read settings of an attack from words of the command line."""
-    from rsmi.app.options import parse_setting
-
-    return dict(parse_setting(item) for item in given or ())
 
 
 def run_shown(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None = None) -> Iterator[AttackRecord]:

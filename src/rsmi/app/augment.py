@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, attack_settings, attack_shown
-from rsmi.app.options import Backend, Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
+from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, attack_shown
+from rsmi.app.options import (
+    Backend,
+    Device,
+    Dtype,
+    Json,
+    LabelColumn,
+    PairColumn,
+    TextColumn,
+    TokenBudget,
+    Variant,
+    parse_settings,
+)
 from rsmi.writing import write_text
 
 if TYPE_CHECKING:
@@ -49,7 +60,7 @@ def augment(
     rows = load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column)
     sample = rows.take(min(num, len(rows)), sample_seed)
     classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=False)
-    chosen = make_attack(attack_name, max_queries=max_queries, **attack_settings(more_settings))
+    chosen = make_attack(attack_name, max_queries=max_queries, **parse_settings(more_settings))
     counts = write_adversarial(classifier, model, chosen, sample, out, seed, together)
     if as_json:
         typer.echo(json.dumps({"out": str(out), **counts}))

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rsmi.app.attack import MaxWords, Stratified
-from rsmi.app.options import Device, Json, LabelColumn, PairColumn, TextColumn, TokenBudget, Variant
+from rsmi.app.options import (
+    Device,
+    Json,
+    LabelColumn,
+    PairColumn,
+    TextColumn,
+    TokenBudget,
+    Variant,
+    check_free,
+    parse_settings,
+)
 
 if TYPE_CHECKING:
     from rsmi.certify import CertifyConfig
@@ -72,14 +82,11 @@ def certify(
     as_json: Json = False,
 ) -> None:
     """Certify answers: within a radius, no change of a text changes the class that most random copies choose."""
-    from rsmi.app.options import parse_setting
     from rsmi.certify import CertifyConfig
-    from rsmi.errors import DataError
     from rsmi.evaluation.certifying import CertifiedAccuracy
     from rsmi.evaluation.jobs import Job
 
-    if out.exists() and not resume:
-        raise DataError(f"{out}: exists already; pass --resume to go on with that run, or choose another file")
+    check_free(out, resume)
     job = Job(
         model=model,
         data=data,
@@ -90,7 +97,7 @@ def certify(
         stratified=stratified,
         max_words=max_words,
         variant=variant,
-        config=dict(parse_setting(item) for item in settings or ()),
+        config=parse_settings(settings),
         seed=seed,
         device=device,
         token_budget=token_budget,

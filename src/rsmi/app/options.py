@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,3 +45,16 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def parse_settings(given: list[str] | None) -> dict[str, Any]:
+    """Read repeated NAME=VALUE."""
+    return dict(parse_setting(item) for item in given or ())
+
+
+def check_free(out: Path, resume: bool) -> None:
+    """Refuse to write into the file of another run."""
+    from rsmi.errors import DataError
+
+    if out.exists() and not resume:
+        raise DataError(f"{out}: exists already; pass --resume to go on with that run, or choose another file")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from rsmi.attacks.steps import Steps, ask
-from rsmi.attacks.words import Words, edit_distance, split_words
+from rsmi.attacks.words import Words, split_words
 from rsmi.errors import ConfigError
+from rsmi.method.words import edit_distance
 from rsmi.resources.sentence import Metric, similarity
 
 if TYPE_CHECKING:

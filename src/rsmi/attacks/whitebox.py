@@ -16,12 +16,10 @@ from rsmi.method.engine import Engine
 from rsmi.method.masking import hide, sample_positions, top_positions
 from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import EMBEDDINGS, NoisePlan, NoiseSource, noisy_logits, row_noise
-from rsmi.method.saliency import embedding_gradient, evaluating
+from rsmi.method.saliency import BACKWARD_COST, embedding_gradient, evaluating
 from rsmi.method.tokens import Batch, Encoded, by_length, collate
 from rsmi.records import TextInput
 from rsmi.seeds import derive
-
-_BACKWARD_COST = 3  # a pass with gradients keeps its activations: a third of the tokens in the same memory
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """(logits (copies, classes), true classes (copies,)) -> what the attacker wants high, (copies,)."""
@@ -138,7 +136,7 @@ class GradientView:
         # inference_mode(False): a caller's inference mode would otherwise forbid the gradient
         with engine.lock, torch.inference_mode(False), torch.enable_grad(), evaluating(self.encoder.model):
             draws = self._draws(questions)
-            budget = max(1, engine.token_budget // _BACKWARD_COST)
+            budget = max(1, engine.token_budget // BACKWARD_COST)
             for group in by_length([len(draw.row) * samples for draw in draws], budget):
                 own = [draws[i] for i in group]
                 shift = self._stacked(own)

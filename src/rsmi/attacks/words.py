@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from rsmi.method.words import edit_distance
 from rsmi.records import TextInput
 
 # TextAttack 0.3.11: word characters, the homoglyphs its character attacks write (of which only these three are no
@@ -152,14 +153,3 @@ def words_changed(before: Words, after: Words) -> int:
     if len(before) == len(after):
         return sum(one != other for one, other in zip(before.words, after.words, strict=True))
     return edit_distance(before.words, after.words)
-
-
-def edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the least number of items (letters of a string) to add, drop or replace (Levenshtein)."""
-    row = list(range(len(other) + 1))
-    for place, item in enumerate(one, 1):
-        diagonal, row[0] = row[0], place
-        for column, compared in enumerate(other, 1):
-            best = min(row[column] + 1, row[column - 1] + 1, diagonal + (item != compared))
-            diagonal, row[column] = row[column], best
-    return row[-1]

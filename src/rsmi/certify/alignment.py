@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from rsmi.certify.certificate import Certificate, Substitutions
@@ -15,8 +15,8 @@ from rsmi.records import TextInput
 class Measure(Protocol):
     """Knows distances between texts."""
 
-    def moved(self, text: TextInput, other: TextInput) -> tuple[float, frozenset[int]] | None:
-        """Return the distance and the tokens that differ; None where two texts cannot be compared."""
+    def moved(self, text: TextInput, others: Sequence[TextInput]) -> list[tuple[float, frozenset[int]] | None]:
+        """Return the distance to each other text and the tokens that differ; None where it cannot be compared."""
         ...
 
 
@@ -29,7 +29,7 @@ def count_substitutions(measure: Measure, certificate: Certificate, table: Synon
     farthest, aligned, misaligned = list[float](), 0, 0
     taken: frozenset[int] = frozenset()
     for variants in variants_of(certificate.text, table):
-        found = [measure.moved(certificate.text, other) for other in variants]
+        found = measure.moved(certificate.text, variants)
         known = [own for own in found if own is not None and not own[1] & taken]
         taken = taken.union(*(places for _, places in known))
         aligned, misaligned = aligned + len(known), misaligned + len(found) - len(known)

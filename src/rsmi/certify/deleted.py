@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from fractions import Fraction
 
 
@@ -16,15 +15,3 @@ def certified_edits(p_lower: float, p_upper_other: float, deletion_rate: float) 
     while lead > 2 * (1 - rate ** (edits + 1)):
         edits += 1
     return edits
-
-
-def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Return the fewest insertions, deletions and replacements that turn one sequence into the other."""
-    previous = list(range(len(second) + 1))
-    for number, item in enumerate(first, 1):
-        current = [number]
-        for place, other in enumerate(second, 1):
-            change = previous[place - 1] + (item != other)
-            current.append(min(previous[place] + 1, current[-1] + 1, change))
-        previous = current
-    return previous[-1]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rsmi.certify.alignment import count_substitutions
 from rsmi.certify.certificate import Certificate, Substitutions
-from rsmi.certify.latent import LatentSmoothing, Salient, aligned
+from rsmi.certify.latent import LatentSmoothing, aligned
 from rsmi.errors import NotCertifiable
 from rsmi.method.noise import EMBEDDINGS, noisy_logits
 from rsmi.method.substitution import SynonymTable
@@ -46,14 +46,15 @@ class EmbeddingSmoothing(LatentSmoothing):
 
     def distance(self, text: TextInput, other: TextInput) -> float | None:
         """Return the distance of the unmasked embeddings, which masks can only make smaller."""
-        moved = self.moved(text, other)
+        (moved,) = self.moved(text, [other])
         return None if moved is None else moved[0]
 
-    def moved(self, text: TextInput, other: TextInput) -> tuple[float, frozenset[int]] | None:
-        """Return the distance and the tokens that differ; None for another number of tokens."""
-        one, two = self.engine.encode([text, other])
-        if not aligned(one, two):
-            return None
+    def moved(self, text: TextInput, others: Sequence[TextInput]) -> list[tuple[float, frozenset[int]] | None]:
+        """Return the distance to each other text and the tokens that differ; None for another number of tokens."""
+        row, *rows = self.engine.encode([text, *others])
+        return [self._moved(row, other) if aligned(row, other) else None for other in rows]
+
+    def _moved(self, one: Encoded, two: Encoded) -> tuple[float, frozenset[int]]:
         places = [i for i, (a, b) in enumerate(zip(one.ids, two.ids, strict=True)) if a != b]
         ids = torch.tensor([[row.ids[i] for i in places] for row in (one, two)], device=self._encoder.device)
         with torch.no_grad():
@@ -67,7 +68,7 @@ class EmbeddingSmoothing(LatentSmoothing):
     def _states(self, rows: Sequence[Encoded]) -> Tensor:
         return self._table(self.smoothed.batch(rows).input_ids)
 
-    def _noisy_logits(self, states: Tensor, frame: Batch, hide_at: Salient | None, keys: Sequence[int]) -> Tensor:
+    def _noisy_logits(self, states: Tensor, frame: Batch, keys: Sequence[int]) -> Tensor:
         encoder, lengths, std = self._encoder, frame.lengths, self.noise_std
         later = replace(self._plan, embedding_std=0.0)
         blank = self._table(frame.input_ids)
@@ -76,9 +77,11 @@ class EmbeddingSmoothing(LatentSmoothing):
             return self._source(keys, what, lengths)(EMBEDDINGS, states.shape).to(states)
 
         noisy = states + std * drawn("state")
-        if hide_at is not None:
+        if self._hides:
             source = self._source(keys, "saliency", lengths)
-            positions = hide_at(noisy, frame.maskable, lambda z: noisy_logits(encoder, later, frame, source, z - blank))
+            positions = self._salient(
+                noisy, frame.maskable, lambda z: noisy_logits(encoder, later, frame, source, z - blank)
+            )
             mask = self._table(torch.tensor(self.smoothed.mask_token_id, device=states.device))
             fresh = mask + std * drawn("mask")
             for row, own in enumerate(positions):

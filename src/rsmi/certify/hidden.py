@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rsmi.certify.certificate import Certificate, Substitutions
-from rsmi.certify.latent import LatentSmoothing, Salient
+from rsmi.certify.latent import LatentSmoothing
 from rsmi.errors import NotCertifiable
 from rsmi.method.noise import logits_after_noise, state_before_noise
 from rsmi.method.substitution import SynonymTable
@@ -62,15 +62,15 @@ class HiddenSmoothing(LatentSmoothing):
     def _states(self, rows: Sequence[Encoded]) -> Tensor:
         return state_before_noise(self._encoder, self._plan, self.smoothed.batch(rows))
 
-    def _noisy_logits(self, states: Tensor, frame: Batch, hide_at: Salient | None, keys: Sequence[int]) -> Tensor:
+    def _noisy_logits(self, states: Tensor, frame: Batch, keys: Sequence[int]) -> Tensor:
         encoder, plan, lengths = self._encoder, self._plan, frame.lengths
         tokens, first = frame.input_ids.shape[1], plan.first_layer or 0
         shape = torch.Size((states.shape[0], tokens, states.shape[2]))
         drawn = self._source(keys, "state", lengths)(first, shape)[:, : states.shape[1]]
         noisy, read = states + self.noise_std * drawn.to(states), frame.read
-        if hide_at is not None:
+        if self._hides:
             source = self._source(keys, "saliency", lengths)
-            positions = hide_at(
+            positions = self._salient(
                 noisy, frame.maskable, lambda z: logits_after_noise(encoder, plan, z, read, source, tokens)
             )
             seen = frame.attention_mask.bool()

@@ -6,12 +6,12 @@ never a token of the text: what it answers is a function of the noisy state and 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -25,16 +25,12 @@ from rsmi.method.encoder import Encoder
 from rsmi.method.masking import hide, top_positions
 from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource
-from rsmi.method.saliency import evaluating
-from rsmi.method.tokens import Batch, Encoded, by_length, distinct
+from rsmi.method.saliency import BACKWARD_COST, evaluating
+from rsmi.method.tokens import Batch, Encoded, distinct, side_by_side
 from rsmi.records import TextInput
 from rsmi.seeds import derive
 
-_BACKWARD_COST = 3  # tokens of a pass with gradients weigh as much as so many without
 _MOST_MASKS = 2000
-
-Salient: TypeAlias = Callable[[Tensor, Tensor, Callable[[Tensor], Tensor]], list[tuple[int, ...]]]
-"""(noisy states, which tokens may be hidden, states -> logits) -> positions to hide in each row."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +44,12 @@ class LatentSmoothing(Smoothing):
     def votes(self, texts: Sequence[TextInput], asked: Mapping[Cell, Sequence[int]]) -> dict[Cell, Array]:
         """Classify noisy copies, those of all texts batched together."""
         places = sorted({place for place, _ in asked})
-        encoded = dict(zip(places, self.engine.encode([texts[place] for place in places]), strict=True))
+        plain = self.engine.encode([texts[place] for place in places])
+        encoded = {place: self._masked(row) for place, row in zip(places, plain, strict=True)}
         rows: list[Encoded] = []
         keys: list[int] = []
         for (place, stratum), own in asked.items():
-            row = self._masked(encoded[place], stratum)
-            rows += [row] * len(own)
+            rows += [encoded[place][stratum]] * len(own)
             keys += own
         chosen = self._classify(rows, keys)
         found, start = {}, 0
@@ -82,14 +78,14 @@ class LatentSmoothing(Smoothing):
             return None
         with self.engine.lock, torch.no_grad(), evaluating(self._encoder.model):
             gaps = [
-                float((self._states([self._masked(one, s)]) - self._states([self._masked(two, s)])).double().norm())
-                for s in range(len(self._masks(one)))
+                float((self._states([first]) - self._states([second])).double().norm())
+                for first, second in zip(self._masked(one), self._masked(two), strict=True)
             ]
         return max(gaps)
 
     def slope(self, text: TextInput, label: int, shift: Tensor | None, keys: Sequence[int]) -> Tensor:
         """Return the gradient of the mean loss of `label` at a moved state: (tokens, width)."""
-        row = self._masked(self.engine.encode([text])[0], 0)
+        row = self._masked(self.engine.encode([text])[0])[0]
         frame = self.smoothed.batch([self._framed(row)] * len(keys))
         with self.engine.lock, evaluating(self._encoder.model):
             with torch.no_grad():
@@ -97,14 +93,14 @@ class LatentSmoothing(Smoothing):
             with torch.enable_grad():
                 moved = torch.zeros_like(state[0]) if shift is None else shift.detach().clone()
                 moved.requires_grad_()
-                logits = self._noisy_logits((state + moved).expand(len(keys), -1, -1), frame, self._hide_at, keys)
+                logits = self._noisy_logits((state + moved).expand(len(keys), -1, -1), frame, keys)
                 loss = -logits.log_softmax(-1)[:, label].mean()
                 (gradient,) = torch.autograd.grad(loss, moved)
         return gradient
 
     def votes_moved(self, text: TextInput, shift: Tensor, keys: Sequence[int]) -> Array:
         """Return what copies of a moved state choose."""
-        row = self._masked(self.engine.encode([text])[0], 0)
+        row = self._masked(self.engine.encode([text])[0])[0]
         together = max(1, self.smoothed.token_budget // len(row))
         chosen = []
         with self.engine.lock, torch.no_grad(), evaluating(self._encoder.model):
@@ -112,13 +108,14 @@ class LatentSmoothing(Smoothing):
             for start in range(0, len(keys), together):
                 own = keys[start : start + together]
                 frame = self.smoothed.batch([self._framed(row)] * len(own))
-                logits = self._noisy_logits(state.expand(len(own), -1, -1), frame, self._hide_at, own)
+                logits = self._noisy_logits(state.expand(len(own), -1, -1), frame, own)
                 chosen.append(logits.argmax(-1).cpu())
         return torch.cat(chosen).numpy()
 
     @property
-    def _hide_at(self) -> Salient | None:
-        return self._salient if self.settings.masking == "in-noise" else None
+    def _hides(self) -> bool:
+        """Whether the most salient tokens of a noisy state are hidden."""
+        return self.settings.masking == "in-noise"
 
     @property
     def _encoder(self) -> Encoder:
@@ -128,12 +125,13 @@ class LatentSmoothing(Smoothing):
     def _plan(self) -> NoisePlan:
         return self.engine.plan
 
+    @abstractmethod
     def _states(self, rows: Sequence[Encoded]) -> Tensor:
         """Return what the noise is added to: (rows, tokens, width)."""
-        raise NotImplementedError
 
-    def _noisy_logits(self, states: Tensor, frame: Batch, hide_at: Salient | None, keys: Sequence[int]) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _noisy_logits(self, states: Tensor, frame: Batch, keys: Sequence[int]) -> Tensor:
+        """Add noise to states and classify them, one draw a key: -> (rows, classes)."""
 
     def _masks(self, row: Encoded) -> list[tuple[int, ...]]:
         """Return the masks that a text must be certified under: one empty one, or all of `num_masks` tokens."""
@@ -147,15 +145,14 @@ class LatentSmoothing(Smoothing):
             )
         return list(combinations(free, size))
 
-    def _masked(self, row: Encoded, stratum: int) -> Encoded:
-        mask = self._masks(row)[stratum]
-        return replace(row, ids=hide(row.ids, mask, self.smoothed.mask_token_id)) if mask else row
+    def _masked(self, row: Encoded) -> list[Encoded]:
+        """Return the row under every mask that it must be certified under."""
+        token = self.smoothed.mask_token_id
+        return [replace(row, ids=hide(row.ids, mask, token)) for mask in self._masks(row)]
 
     def _classify(self, rows: Sequence[Encoded], keys: Sequence[int]) -> Array:
-        smoothed, inside = self.smoothed, self.settings.masking == "in-noise"
-        budget = max(1, smoothed.token_budget // (_BACKWARD_COST if inside else 1))
-        alike = sorted(range(len(rows)), key=lambda i: rows[i].ids)  # copies of a text side by side
-        groups = [[alike[i] for i in group] for group in by_length([len(rows[i]) for i in alike], budget)]
+        smoothed = self.smoothed
+        groups = side_by_side(rows, max(1, smoothed.token_budget // (BACKWARD_COST if self._hides else 1)))
         chosen = torch.empty(len(rows), dtype=torch.long)
         with self.engine.lock, torch.no_grad(), evaluating(smoothed.encoder.model):
             for group in groups:
@@ -167,7 +164,7 @@ class LatentSmoothing(Smoothing):
         places, which = distinct(row.identity for row in rows)
         states = self._states([rows[i] for i in places])[torch.tensor(which, device=self._encoder.device)]
         frame = self.smoothed.batch([self._framed(row) for row in rows])
-        logits = self._noisy_logits(states, frame, self._hide_at, keys)
+        logits = self._noisy_logits(states, frame, keys)
         if not torch.isfinite(logits).all():
             raise NotCertifiable("expected finite logits, got some that are not finite; lower the noise or train again")
         return logits.argmax(-1)

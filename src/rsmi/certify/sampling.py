@@ -145,5 +145,6 @@ def bounds_of(tally: Tally, failure_prob: float, settings: CertifyConfig) -> Bou
         p_lower = lower_bound(tally.votes, planned, own)
         others = [upper_bound(int(n), planned, own) for i, n in enumerate(tally.counts) if i != tally.label]
         return Bounds(p_lower, min(max(others), 1 - p_lower))
-    p_lower = lower_bound(tally.votes, planned, failure_prob)
+    # the refined count is a second statement about the same draws: each gets half
+    p_lower = lower_bound(tally.votes, planned, failure_prob / 2 if settings.bound == "refined" else failure_prob)
     return Bounds(p_lower, 1 - p_lower)

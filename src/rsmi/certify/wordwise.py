@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from rsmi.certify.certificate import Certificate, Substitutions
-from rsmi.certify.deleted import certified_edits, edit_distance
+from rsmi.certify.deleted import certified_edits
 from rsmi.certify.gaussian import joint_radius
 from rsmi.certify.masked import certified_words, certified_words_refined, chance_seen
 from rsmi.certify.replaced import certified_substitutions, least_overlap, overlap
@@ -22,7 +21,7 @@ from rsmi.method.engine import Engine
 from rsmi.method.inference import find_masks
 from rsmi.method.substitution import WORD, SynonymTable
 from rsmi.method.voting import Ballot, collect_votes
-from rsmi.method.words import WordEncoder, draw_hidden, num_hidden, split_words
+from rsmi.method.words import WordEncoder, draw_hidden, edit_distance, num_hidden, split_words
 from rsmi.records import TextInput
 from rsmi.seeds import derive
 
@@ -61,9 +60,10 @@ class WordSmoothing(Smoothing):
         """Any of the words certified may become any other word, so also a synonym."""
         return Substitutions(int(certificate.radius), 1.0, 0)
 
-    @abstractmethod
     def covers(self, certificate: Certificate, other: TextInput) -> bool | None:
-        """Whether the changes to `other` are certified."""
+        """Whether few enough words differ; None where the two texts cannot be compared."""
+        changed = self.distance(certificate.text, other)
+        return None if changed is None else changed <= certificate.radius
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,8 @@ class MaskedWords(WordSmoothing):
                 for key, choice in zip(tally.keys, tally.choices, strict=True)
                 if choice == tally.label
             ]
-            return certified_words_refined(shown, self.settings.estimation_samples, num, failure_prob)
+            return certified_words_refined(shown, self.settings.estimation_samples, num, failure_prob / 2)
         return certified_words(bounds.p_lower, bounds.p_upper_other, num, kept)
-
-    def covers(self, certificate: Certificate, other: TextInput) -> bool | None:
-        """Whether few enough words differ; None for another number of words."""
-        changed = self.distance(certificate.text, other)
-        return None if changed is None else changed <= certificate.radius
 
     def distance(self, text: TextInput, other: TextInput) -> float | None:
         """Return how many words differ; None for another number of words."""
@@ -143,11 +138,6 @@ class DeletedWords(WordSmoothing):
     def radius(self, text: TextInput, bounds: Bounds, tally: Tally, failure_prob: float) -> float:
         """Return the number of edits."""
         return certified_edits(bounds.p_lower, bounds.p_upper_other, self.engine.config.word_deletion_rate)
-
-    def covers(self, certificate: Certificate, other: TextInput) -> bool | None:
-        """Whether few enough edits lead to `other`."""
-        edits = self.distance(certificate.text, other)
-        return None if edits is None else edits <= certificate.radius
 
     def distance(self, text: TextInput, other: TextInput) -> float | None:
         """Return the fewest edits that lead from one to the other; None between a text and a pair."""

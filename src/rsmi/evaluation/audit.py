@@ -161,14 +161,18 @@ class Auditor:
         if certificate.label is None or certificate.radius <= 0:
             return []
         label, text = self.classes.index(certificate.label), certificate.text
-        reach, moved = _INSIDE * certificate.radius, None
-        for step in range(self.steps):
+        reach = _INSIDE * certificate.radius
+
+        def slope(step: int, shift: torch.Tensor | None) -> torch.Tensor:
             keys = [derive(self.seed, "ascent", *_parts(text), step, number) for number in range(self.ascent_draws)]
-            slope = _of_length(smoothing.slope(text, label, moved, keys), reach)
-            moved = slope if moved is None else moved + (2.5 / self.steps) * slope
+            return _of_length(smoothing.slope(text, label, shift, keys), reach)
+
+        moved = slope(0, None)
+        for step in range(1, self.steps):
+            moved = moved + (2.5 / self.steps) * slope(step, moved)
             moved = moved * min(1.0, reach / float(moved.norm()))
+        end = _of_length(moved, reach)
         keys = [derive(self.seed, "verdict", *_parts(text), number) for number in range(self.draws)]
-        end = _of_length(torch.zeros(1) if moved is None else moved, reach)
         chosen = smoothing.votes_moved(text, end, keys)
         return [self._judged(certificate, "inside-ball", None, float(end.norm()), chosen)]
 

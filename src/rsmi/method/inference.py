@@ -12,13 +12,12 @@ from rsmi.config import RsmiConfig
 from rsmi.method.decision import Array, Decision, decide, decide_sequentially, step_one_suffices
 from rsmi.method.masking import sample_positions, top_positions
 from rsmi.method.memory import return_free_memory
-from rsmi.method.saliency import embedding_gradient
+from rsmi.method.saliency import BACKWARD_COST, embedding_gradient
 from rsmi.method.stopping import SequentialTest, VotesWanted, until_gate, until_won
 from rsmi.method.tokens import Encoded, by_length, distinct
 from rsmi.method.voting import Ballot, Smoothed, Votes, collect_votes
 from rsmi.seeds import derive
 
-_BACKWARD_COST = 3  # a pass with gradients keeps its activations: a third of the tokens in the same memory
 _MakeBallot: TypeAlias = Callable[[int, str, Sequence[tuple[int, ...]], slice], Ballot]
 _ROUND = 8  # votes a text still open asks for at a time under the sequential rule
 
@@ -94,7 +93,7 @@ def find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], 
         return [Masks(np.zeros(len(row)), (), pool) for row, pool in zip(rows, pools, strict=True)]
     found: dict[int, Masks] = {}
     samples = config.saliency_samples
-    budget = max(1, smoothed.token_budget // _BACKWARD_COST)
+    budget = max(1, smoothed.token_budget // BACKWARD_COST)
     for group in by_length([len(row) * samples for row in rows], budget):
         batch = smoothed.batch([rows[i] for i in group])
         draws = [derive(keys[i], "saliency", draw) for i in group for draw in range(samples)]

@@ -257,3 +257,9 @@ def by_length(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
         rows = max(1, token_budget // max(1, lengths[order[start]]))
         yield order[start : start + rows]
         start += rows
+
+
+def side_by_side(rows: Sequence[Encoded], token_budget: int) -> list[list[int]]:
+    """Group rows like `by_length`, those with the same tokens next to each other: what they share is computed once."""
+    alike = sorted(range(len(rows)), key=lambda i: rows[i].ids)
+    return [[alike[i] for i in group] for group in by_length([len(rows[i]) for i in alike], token_budget)]

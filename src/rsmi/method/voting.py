@@ -14,7 +14,7 @@ from rsmi.method.masking import hide
 from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise
 from rsmi.method.saliency import evaluating
-from rsmi.method.tokens import Batch, Encoded, by_length, collate, distinct
+from rsmi.method.tokens import Batch, Encoded, collate, distinct, side_by_side
 from rsmi.seeds import derive
 
 
@@ -113,8 +113,7 @@ def _classify(
         places, which = distinct(row.identity for row in rows)
         if len(places) < len(rows):
             return _classify(smoothed, [rows[i] for i in places], [keys[i] for i in places])[which]
-    alike = sorted(range(len(rows)), key=lambda i: rows[i].ids)
-    groups = [[alike[i] for i in group] for group in by_length([len(rows[i]) for i in alike], smoothed.token_budget)]
+    groups = side_by_side(rows, smoothed.token_budget)
     with torch.inference_mode(), evaluating(smoothed.voter.model):
         answers = [_classify_group(smoothed, [rows[i] for i in group], [keys[i] for i in group]) for group in groups]
         logits = torch.cat(answers).double().cpu().numpy()  # the only wait for a GPU

@@ -7,7 +7,7 @@ what certificates against changed words rest on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -47,6 +47,17 @@ def draw_deleted(num_words: int, rate: float, key: int) -> frozenset[int]:
     """Draw which words a copy leaves out: each with the same chance, whatever happens to the others."""
     chances = torch.rand(num_words, generator=generator(key), dtype=torch.float64)
     return frozenset(torch.nonzero(chances < rate).flatten().tolist())
+
+
+def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Return the least number of items (letters of a string) to add, drop or replace (Levenshtein)."""
+    row = list(range(len(other) + 1))
+    for place, item in enumerate(one, 1):
+        diagonal, row[0] = row[0], place
+        for column, compared in enumerate(other, 1):
+            best = min(row[column] + 1, row[column - 1] + 1, diagonal + (item != compared))
+            diagonal, row[column] = row[column], best
+    return row[-1]
 
 
 @dataclass(frozen=True)
