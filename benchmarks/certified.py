@@ -47,13 +47,28 @@ class Setting:
         return ["train", self.data, *own, "--set", f"{self.field}={level}", *self.training]
 
 
-MR = ("--limit", "3000", "--epochs", "4", "--max-length", "64", "--group-by-length")
+MR = ("--limit", "3000", "--epochs", "3", "--max-length", "64", "--group-by-length")
 AG = ("--limit", "3000", "--epochs", "2", "--max-length", "96", "--group-by-length")
 SETTINGS = (
-    Setting("mr", "l0-mask", (0.5, 0.7, 0.8), MR),
+    Setting("mr", "l0-mask", (0.5, 0.7), MR),
     Setting("ag_news", "l0-mask", (0.7, 0.9), AG),
-    Setting("mr", "l2-embedding", (0.05, 0.1, 0.2), MR),
+    Setting("mr", "l2-embedding", (0.1, 0.2), MR),
     Setting("ag_news", "l2-embedding", (0.1, 0.2), AG),
+)
+
+
+LITERATURE = (
+    "## Beside the literature",
+    "",
+    "RanMASK (Zeng et al., Computational Linguistics 2023) certifies *over 50 %* of texts against any change of",
+    "five words on AG News and of two words on SST-2; these are the two figures that its abstract states. What",
+    "differs: that is a base-size encoder trained on the whole training sets, ours is MiniLM (six layers of 384)",
+    "on 3,000 training texts; `mr` stands in the place of SST-2 (both are sentences of film reviews; SST-2 has",
+    "labelled phrases to train on, too); and RanMASK puts an estimate (its beta) into the bound where ours is",
+    "rigorous (docs/certificates.md), so that a gap is due to encoder, data and bound together. For noise at the",
+    "embeddings we know of no published figure on these sets that could stand beside ours: a radius there depends",
+    "on the embedding table.",
+    "",
 )
 
 
@@ -142,7 +157,7 @@ def page(options: argparse.Namespace) -> str:
             f"{counted.audited} certificates, broken: {counted.broken}.",
             "",
         ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *LITERATURE])
 
 
 if __name__ == "__main__":

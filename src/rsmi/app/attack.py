@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -146,10 +145,7 @@ def attack(
 
 def run_shown(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None = None) -> Iterator[AttackRecord]:
     """Run a job into a file, here, in several processes or on a cluster, and show it on stderr; yield each record."""
-    from rsmi.evaluation.attacking import describe_run
-    from rsmi.evaluation.recordfile import records_to_file
-    from rsmi.evaluation.workers import run_in_processes, run_on_ray
-    from rsmi.records import AttackRecord
+    from rsmi.evaluation.running import run_job
 
     job, setup, sample = opened.job, opened.setup, opened.sample
     typer.echo(
@@ -159,18 +155,10 @@ def run_shown(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None 
     )
     for what, which in setup.attack.resources.items():
         typer.echo(f"  {what}: {which}", err=True)
-    run = opened.run
-    if cluster is not None:
-        run = partial(run_on_ray, job, address=cluster, workers=workers if workers > 1 else None)
-    elif workers > 1:
-        run = partial(run_in_processes, job, workers=workers)
-    about = {**describe_model(job.model, opened.classifier), "protocol": setup.about}
-    header = describe_run(setup.target, setup.attack, sample, job.seed, about)
-    records = records_to_file(header, len(sample), out, run, AttackRecord.from_dict)
-    yield from _shown(records, len(sample), out)
+    yield from shown(run_job(opened, out, workers, cluster), len(sample), out)
 
 
-def _shown(records: Iterator[AttackRecord], total: int, out: Path) -> Iterator[AttackRecord]:
+def shown(records: Iterator[AttackRecord], total: int, out: Path) -> Iterator[AttackRecord]:
     """Show records on stderr as they come."""
     from rsmi.app.live import AttackView
     from rsmi.evaluation.attacking import read_run
@@ -206,6 +194,7 @@ def attack_shown(
     """
     from rsmi.attacks.base import TOGETHER
     from rsmi.evaluation.attacking import attack_to_file
+    from rsmi.evaluation.running import describe_model
 
     records = attack_to_file(
         setup.target,
@@ -218,19 +207,7 @@ def attack_shown(
         deployed=setup.deployed,
         explain=classifier.explain if explained else None,
     )
-    yield from _shown(records, len(sample), out)
-
-
-def describe_model(model: str, classifier: RsmiClassifier) -> dict[str, Any]:
-    """Return what identifies a model and the software in the records."""
-    from rsmi.app.doctor import versions
-
-    return {
-        "model": {"name": model, "fingerprint": classifier.fingerprint, "config": classifier.config_.to_dict()},
-        "backend": classifier.backend,
-        "model_seed": classifier.seed,
-        "versions": versions(),
-    }
+    yield from shown(records, len(sample), out)
 
 
 def _print(result: Any, randomised: bool, out: Path) -> None:

@@ -128,8 +128,8 @@ def certify(
 def _certified(job: Job, classifier: Any, sample: Any, wanted: CertifyConfig, out: Path) -> list[Certified]:
     from tqdm.auto import tqdm
 
-    from rsmi.app.attack import describe_model
     from rsmi.evaluation.certifying import certify_to_file
+    from rsmi.evaluation.running import describe_model
 
     typer.echo(f"{wanted.kind}, n = {wanted.estimation_samples}, on {len(sample)} texts ({sample.source})", err=True)
     made = certify_to_file(classifier, sample, out, wanted, describe_model(job.model, classifier))

@@ -36,8 +36,8 @@ def demo(
 ) -> None:
     """Train a plain and an RSMI classifier on movie reviews, attack both and compare them; minutes on a laptop."""
     from rsmi.app.demo_report import report_markdown, show
-    from rsmi.app.doctor import versions
     from rsmi.data import load_data
+    from rsmi.evaluation.running import versions
     from rsmi.evaluation.runs import Run
     from rsmi.report import Report
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from rsmi.evaluation.jobs import Job
     from rsmi.evaluation.planning import Plan
 
-_PACKAGES = ("rsmi", "torch", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "scikit-learn")
 _EXTRAS = {"lora": "peft", "textattack": "textattack", "serve": "fastapi", "cluster": "ray", "report": "matplotlib"}
 
 
@@ -99,15 +97,16 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(plan.to_dict()))
         return
-    typer.echo(f"texts       {plan.inputs} ({plan.calibrated} run now, in {_duration(plan.calibration_seconds)})")
-    typer.echo(f"time        {_duration(plan.seconds)}  [{_duration(plan.low)} to {_duration(plan.high)}]")
+    typer.echo(f"texts       {plan.inputs} ({plan.calibrated} run now, in {duration(plan.calibration_seconds)})")
+    typer.echo(f"time        {duration(plan.seconds)}  [{duration(plan.low)} to {duration(plan.high)}]")
     if plan.queries is not None:
         typer.echo(f"queries     {plan.queries:.0f}")
     if plan.peak_mib is not None:
         typer.echo(f"memory      {plan.peak_mib:.0f} MiB, whatever the number of texts")
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return seconds as a person would say them."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes = seconds / 60
@@ -119,6 +118,7 @@ def collect() -> dict[str, Any]:
     import torch
 
     from rsmi.data import embedded_status
+    from rsmi.evaluation.running import version_of, versions
 
     folder = os.environ.get("RSMI_DATA")
     return {
@@ -128,23 +128,11 @@ def collect() -> dict[str, Any]:
         + [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count())],
         "resources": [{"name": r.name, "present": r.present, "install": r.install} for r in embedded_status()],
         "extras": [
-            {"name": extra, "present": _version(package) is not None, "install": f"pip install 'rsmi[{extra}]'"}
+            {"name": extra, "present": version_of(package) is not None, "install": f"pip install 'rsmi[{extra}]'"}
             for extra, package in _EXTRAS.items()
         ],
         "RSMI_DATA": {"folder": folder, "present": folder is not None and os.path.isdir(folder)},
     }
-
-
-def versions() -> dict[str, str | None]:
-    """Return the versions that a result depends on, None for a package that is missing."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _print(report: dict[str, Any]) -> None:

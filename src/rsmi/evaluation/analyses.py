@@ -33,6 +33,10 @@ class LayerDistance:
     """Mean distance of the two hidden states, each the mean over its tokens."""
     cosine: float
     """Mean cosine of the two."""
+    l2_error: float
+    """Standard error of `l2` over the pairs."""
+    cosine_error: float
+    """Standard error of `cosine`."""
     pairs: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,10 +59,23 @@ def layer_distances(classifier: RsmiClassifier, pairs: Sequence[tuple[TextInput,
     sides = [_hidden_means(engine, [pair[side] for pair in pairs], side) for side in (0, 1)]
     found = []
     for layer, (clean, changed) in enumerate(zip(*sides, strict=True)):
-        l2 = (clean - changed).norm(dim=1).mean()
-        cosine = nn.functional.cosine_similarity(clean, changed, dim=1).mean()
-        found.append(LayerDistance(layer=layer, l2=float(l2), cosine=float(cosine), pairs=len(pairs)))
+        l2 = (clean - changed).norm(dim=1)
+        cosine = nn.functional.cosine_similarity(clean, changed, dim=1)
+        found.append(
+            LayerDistance(
+                layer=layer,
+                l2=float(l2.mean()),
+                cosine=float(cosine.mean()),
+                l2_error=_standard_error(l2),
+                cosine_error=_standard_error(cosine),
+                pairs=len(pairs),
+            )
+        )
     return found
+
+
+def _standard_error(values: Tensor) -> float:
+    return float(values.std() / len(values) ** 0.5) if len(values) > 1 else 0.0
 
 
 def _hidden_means(engine: Engine, texts: Sequence[TextInput], side: int) -> list[Tensor]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rsmi.errors import MissingResourceError
 from rsmi.evaluation.robustness import Share
@@ -14,6 +15,9 @@ from rsmi.report.numbers import WORST, RunNumbers, protocols_of, unique, wilson
 from rsmi.report.report import Report
 from rsmi.report.sample import Sample
 from rsmi.report.wording import calibrated
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _COLOURS = ("#2563b8", "#c2410c", "#0f7b53", "#8b3fa8", "#8a5a00", "#be185d", "#0e7490", "#57534e")
 _DASHES = ("-", "--", ":", "-.")
@@ -29,8 +33,9 @@ _SETTINGS = {
 }
 
 
-def write_figures(report: Report, folder: Path) -> list[Path]:
-    """Draw everything that can be drawn; returns the files written.
+@contextmanager
+def paper_style() -> Iterator[type[Figure]]:
+    """Give what makes a figure, in the look of ours.
 
     Raises:
         MissingResourceError: If matplotlib is not installed.
@@ -40,20 +45,30 @@ def write_figures(report: Report, folder: Path) -> list[Path]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingResourceError("figures need matplotlib: pip install 'rsmi[report]'") from error
+    with matplotlib.rc_context(_SETTINGS):
+        yield Figure
+
+
+def write_figures(report: Report, folder: Path) -> list[Path]:
+    """Draw everything that can be drawn; returns the files written.
+
+    Raises:
+        MissingResourceError: If matplotlib is not installed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
 
     def draw(
         name: str, columns: int, paint: Callable[[Sequence[Any]], None], width: float = 3.4, height: float = 2.7
     ) -> None:
-        figure = Figure(figsize=(width * columns, height), layout="constrained")
+        figure = new_figure(figsize=(width * columns, height), layout="constrained")
         paint(figure.subplots(1, columns, squeeze=False)[0])
         for ending in ("png", "svg"):
             path = folder / f"{name}.{ending}"
             figure.savefig(path, dpi=300, metadata={"Date": None} if ending == "svg" else None)
             files.append(path)
 
-    with matplotlib.rc_context(_SETTINGS):
+    with paper_style() as new_figure:
         for sample, start in zip(report.samples, _file_names(report), strict=True):
             _draw_sample(sample, start, draw)
         if report.certified:

@@ -1,0 +1,112 @@
+"""What is measured about models besides attacks: accuracy, layers, luck, time, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rsmi.classifier import RsmiClassifier
+from rsmi.errors import DataError
+from rsmi.evaluation.accuracy import measure_accuracy
+from rsmi.evaluation.analyses import fooled_pairs, inference_times, layer_distances, stability
+from rsmi.evaluation.timing import training_times
+from rsmi.experiments.results import Results
+from rsmi.experiments.specs import Attacked, Changes, Measured, Trained
+from rsmi.experiments.training import classifier_for
+from rsmi.settings import updated
+
+_REPEATS = 5
+
+
+def measure(step: Measured, results: Results, models: Path) -> dict[str, Any]:
+    """Measure what a step asks for."""
+    return _MEASURES[step.what](step, results, models)
+
+
+def _accuracy(step: Measured, results: Results, models: Path) -> dict[str, Any]:
+    (model,) = step.models
+    rows = results.scale.load(model.data, "test")
+    rows = rows.take(min(len(rows), results.scale.test_texts or len(rows)), 0)
+    found = measure_accuracy(_open(model, (), models), rows.texts, rows.labels)
+    return {**found.to_dict(), "data": rows.name, "source": rows.source, "fingerprint": rows.fingerprint}
+
+
+def _layers(step: Measured, results: Results, models: Path) -> dict[str, Any]:
+    cell = _attacked(step)
+    pairs = fooled_pairs(results.run(cell).records)
+    if not pairs:
+        return {"pairs": 0, "layers": []}
+    classifier = _open(cell.model, cell.changes, models)
+    return {"pairs": len(pairs), "layers": [own.to_dict() for own in layer_distances(classifier, pairs)]}
+
+
+def _stability(step: Measured, results: Results, models: Path) -> dict[str, Any]:
+    cell = _attacked(step)
+    classifier = _open(cell.model, cell.changes, models)
+    tried = [record for record in results.run(cell).records if record.outcome != "skipped"]
+    fooled = [record for record in tried if record.outcome == "succeeded"]
+    sets = {
+        "clean": [(record.original, record.label) for record in tried],
+        "adversarial": [(record.adversarial, record.label) for record in fooled],
+    }
+    runs = results.scale.runs
+    return {
+        "runs": runs,
+        **{
+            name: stability(classifier, [text for text, _ in rows], [label for _, label in rows], runs).to_dict()
+            for name, rows in sets.items()
+            if rows
+        },
+    }
+
+
+def _training_time(step: Measured, results: Results, _models: Path) -> dict[str, Any]:
+    scale = results.scale
+    rows = results.scale.load(step.models[0].data, "train")
+    rows = rows.take(min(len(rows), scale.timed), 0)
+    classifiers = {str(model.method): classifier_for(model, scale) for model in step.models}
+    found = training_times(classifiers, rows.texts, rows.labels, repeats=min(3, _REPEATS))
+    return {"texts": len(rows), "times": [own.to_dict() for own in found]}
+
+
+def _inference_time(step: Measured, results: Results, models: Path) -> dict[str, Any]:
+    rows = results.scale.load(step.models[0].data, "test")
+    rows = rows.take(min(len(rows), results.scale.timed), 0)
+    classifiers = {}
+    for place, (model, own) in enumerate(step.pairs):  # one name a row of the table, in its order
+        classifiers[f"{place} {model.method}"] = _open(model, own, models)
+    found = inference_times(classifiers, rows.texts, _REPEATS)
+    return {"texts": len(rows), "times": [own.to_dict() for own in found]}
+
+
+def _splits(step: Measured, results: Results, _models: Path) -> dict[str, Any]:
+    parts = {split: results.scale.load(step.data, split) for split in ("train", "dev", "test")}
+    return {
+        **{split: len(rows) for split, rows in parts.items()},
+        "classes": len(parts["train"].classes),
+        "source": parts["train"].source,
+    }
+
+
+_MEASURES: dict[str, Callable[[Measured, Results, Path], dict[str, Any]]] = {
+    "accuracy": _accuracy,
+    "layers": _layers,
+    "stability": _stability,
+    "training-time": _training_time,
+    "inference-time": _inference_time,
+    "splits": _splits,
+}
+
+
+def _attacked(step: Measured) -> Attacked:
+    if step.attacked is None:
+        raise DataError(f"{step.what}: expected the run whose texts are measured, got none")
+    return step.attacked
+
+
+def _open(model: Trained, own: Changes, models: Path) -> RsmiClassifier:
+    classifier = RsmiClassifier.from_pretrained(models / model.name, seed=0, progress=False)
+    if own:
+        classifier.config = updated(classifier.config_, **dict(own))
+    return classifier

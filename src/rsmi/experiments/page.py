@@ -1,0 +1,97 @@
+"""Items and their results -> a page with tables, figures and verdicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rsmi.errors import DataError
+from rsmi.evaluation.running import versions
+from rsmi.experiments.claims import Verdict
+from rsmi.experiments.items import Item
+from rsmi.experiments.layouts import Drawing
+from rsmi.experiments.results import Results
+from rsmi.experiments.running import steps_of
+from rsmi.report.markdown import escape, markdown_table
+from rsmi.writing import write_text
+
+
+def finished(items: Sequence[Item], results: Results) -> list[Item]:
+    """Return the items whose steps are all done."""
+    return [item for item in items if all(results.done(step) for step in steps_of((item,), results.scale))]
+
+
+def write_page(items: Sequence[Item], results: Results) -> Path:
+    """Write README.md, verdicts.json and figures about every finished item into the results' folder."""
+    ready = finished(items, results)
+    if not ready:
+        raise DataError(f"{results.folder}: expected a finished item of {', '.join(i.name for i in items)}, got none")
+    judged = {item.name: item.judge(results) for item in ready}
+    lines = ["# The paper's tables and figures, reproduced", "", *_about(results), "", *_verdicts(ready, judged)]
+    missing = [item.title for item in items if item not in ready]
+    if missing:
+        lines += ["Not finished yet: " + "; ".join(missing) + ".", ""]
+    for item in ready:
+        lines += [f"## {item.title}", ""]
+        drawing = item.figure(results)
+        if drawing is not None:
+            file = results.folder / f"{item.name}.svg"
+            draw(drawing, file)
+            lines += [f"![{drawing.title}]({file.name})", ""]
+        for table in item.tables(results):
+            lines += [f"{escape(table.caption)}.", "", *markdown_table(table), ""]
+    page = results.folder / "README.md"
+    write_text(page, "\n".join(lines))
+    values = {name: [verdict.to_dict() for verdict in own] for name, own in judged.items()}
+    write_text(results.folder / "verdicts.json", json.dumps(values, indent=1) + "\n")
+    return page
+
+
+def _about(results: Results) -> list[str]:
+    scale = results.scale
+    encoders = "; ".join(f"{own.label} for {role}" for role, own in scale.encoders.items())
+    trained = "all training texts" if scale.train_texts is None else f"{scale.train_texts:,} training texts"
+    software = ", ".join(f"{name} {version}" for name, version in versions().items() if version)
+    return [
+        f"Made by `rsmi reproduce all --scale {scale.name}`. Encoders: {encoders}. {trained}, {scale.num} inputs "
+        f"attacked, the first {scale.max_words} words of each; settings that differ from the paper's: "
+        f"{_plain(scale.settings) or 'none'}; training: {_plain(scale.training) or 'the presets'}. "
+        f"Copies of randomised models are computed by the backend {scale.backend}. {software}.",
+    ]
+
+
+def _plain(values: Any) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _verdicts(items: Sequence[Item], judged: dict[str, list[Verdict]]) -> list[str]:
+    lines = ["## The paper's claims", "", "| Item | Claim | Verdict | Evidence |", "|---|---|---|---|"]
+    for item in items:
+        for verdict in judged[item.name]:
+            words = (item.title.split(":")[0], verdict.claim, verdict.status, verdict.evidence)
+            lines.append("| " + " | ".join(escape(text) for text in words) + " |")
+    lines += [
+        "",
+        "A claim is *reproduced* if the 95 % interval of every one of its parts lies above 0, *not reproduced* if one "
+        "lies below 0 (at a level corrected for their number), and *undecided* at this n otherwise. Intervals resample "
+        "the inputs, the same for all models.",
+        "",
+    ]
+    return lines
+
+
+def draw(drawing: Drawing, file: Path) -> None:
+    """Draw lines into an SVG file."""
+    from rsmi.report.figures import paper_style
+
+    with paper_style() as new_figure:
+        figure = new_figure(figsize=(5.2, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for name, points in drawing.lines:
+            axes.plot([x for x, _ in points], [y for _, y in points], marker="o", label=name)
+        axes.set_xlabel(drawing.across)
+        axes.set_ylabel(drawing.up)
+        axes.legend(fontsize=7)
+        figure.savefig(file, metadata={"Date": None})

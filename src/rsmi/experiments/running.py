@@ -1,0 +1,164 @@
+"""Items -> every step that they need, done once, in order, and left alone when it is there already."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rsmi.errors import DataError
+from rsmi.evaluation.jobs import OpenJob
+from rsmi.evaluation.running import run_job
+from rsmi.experiments.costs import cost_of
+from rsmi.experiments.items import Item
+from rsmi.experiments.measures import measure
+from rsmi.experiments.results import Results
+from rsmi.experiments.scales import Scale
+from rsmi.experiments.specs import Attacked, Step, Trained, needs, ordered
+from rsmi.experiments.training import train
+from rsmi.method.checkpoint import is_checkpoint
+from rsmi.records import AttackRecord
+
+Show = Callable[[OpenJob, Path, Iterator[AttackRecord]], Iterable[AttackRecord]]
+"""Shows an attack while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a reproduction stands before a step."""
+
+    step: Step
+    number: int
+    total: int
+    seconds_left: float | None
+    """Of this step and all after it; None before anything was timed."""
+
+
+def steps_of(items: Sequence[Item], scale: Scale) -> tuple[Step, ...]:
+    """Return all steps of some items, each once, in the order in which they are done."""
+    return ordered(tuple(step for item in items for step in item.steps(scale)))
+
+
+def open_steps(steps: Sequence[Step], results: Results, models: Path) -> list[Step]:
+    """Return the steps still to be done: weights are only needed where something else has to be done with them."""
+    wanted: set[Step] = set()
+    for step in reversed(steps):  # what needs a step comes after it
+        ready = results.done(step)
+        if isinstance(step, Trained) and step in wanted:
+            ready = ready and is_checkpoint(models / step.name)
+        if not ready:
+            wanted |= {step, *needs(step)}
+    found = [step for step in steps if step in wanted]
+    return [step for step in found if not (results.done(step) and _has_weights(step, models))]
+
+
+def _has_weights(step: Step, models: Path) -> bool:
+    return not isinstance(step, Trained) or is_checkpoint(models / step.name)
+
+
+def reproduce(
+    items: Sequence[Item],
+    results: Results,
+    models: Path,
+    *,
+    workers: int = 1,
+    cluster: str | None = None,
+    tell: Callable[[Progress], None] = lambda _progress: None,
+    show: Show = lambda _opened, _file, records: records,
+) -> None:
+    """Do everything that items need; interrupted at any point, the same call goes on from there.
+
+    Args:
+        items: What to reproduce.
+        results: Where records and measurements are kept.
+        models: Where weights are kept.
+        workers: Processes of an attack.
+        cluster: Address of a Ray cluster for attacks.
+        tell: Is told each step before it is done.
+        show: Shows the records of an attack while it runs.
+    """
+    results.check_scale()
+    left = open_steps(steps_of(items, results.scale), results, models)
+    log = _Log(results.folder / "times.jsonl", results.scale)
+    for number, step in enumerate(left, 1):
+        tell(Progress(step, number, len(left), log.estimate(left[number - 1 :])))
+        started = time.perf_counter()
+        _do(step, results, models, workers, cluster, show)
+        log.note(step, time.perf_counter() - started)
+
+
+def _do(step: Step, results: Results, models: Path, workers: int, cluster: str | None, show: Show) -> None:
+    if isinstance(step, Trained):
+        _train(step, results, models / step.name)
+    elif isinstance(step, Attacked):
+        job = results.scale.job(step, models / step.model.name)
+        file = results.file_of(step)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        opened = job.open()
+        for _ in show(opened, file, run_job(opened, file, workers, cluster)):
+            pass
+    else:
+        results.write(step, measure(step, results, models))
+
+
+def _train(model: Trained, results: Results, folder: Path) -> None:
+    known = results.trained(model) if results.done(model) else None
+    found = train(model, results, folder)
+    if known is None:
+        results.write(model, found)
+    elif known["fingerprint"] != found["fingerprint"]:
+        raise DataError(
+            f"{folder}: trained anew, the weights differ from those that {results.file_of(model)} tells of (another "
+            "machine or version): records of the two cannot be mixed; reproduce everything into another --out"
+        )
+
+
+class _Log:
+    """Seconds and cost of what was done, one line a step."""
+
+    def __init__(self, file: Path, scale: Scale) -> None:
+        self._file, self._scale = file, scale
+
+    def note(self, step: Step, seconds: float) -> None:
+        """Write a line."""
+        line = {
+            "step": step.name,
+            "kind": _kind(step),
+            "cost": cost_of(step, self._scale),
+            "seconds": round(seconds, 1),
+        }
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def estimate(self, left: Sequence[Step]) -> float | None:
+        """Return the seconds that steps will take, by what steps of their kind took so far."""
+        spent = self._spent()
+        if not spent:
+            return None
+        overall = sum(own[1] for own in spent.values()) / sum(own[0] for own in spent.values())
+        total = 0.0
+        for step in left:
+            cost, seconds = spent.get(_kind(step), (0.0, 0.0))
+            total += cost_of(step, self._scale) * (seconds / cost if cost else overall)
+        return total
+
+    def _spent(self) -> dict[str, tuple[float, float]]:
+        spent: dict[str, tuple[float, float]] = {}
+        for line in self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else ():
+            try:
+                values: dict[str, Any] = json.loads(line)
+                kind, own = values["kind"], (float(values["cost"]), float(values["seconds"]))
+            except (ValueError, KeyError, TypeError):
+                continue  # a line cut off by a crash costs an estimate its best, nothing more
+            before = spent.get(kind, (0.0, 0.0))
+            spent[kind] = (before[0] + own[0], before[1] + own[1])
+        return {kind: own for kind, own in spent.items() if own[0] > 0}
+
+
+def _kind(step: Step) -> str:
+    if isinstance(step, Trained):
+        return "train"
+    return step.attack if isinstance(step, Attacked) else step.what

@@ -1,0 +1,262 @@
+"""`paper`: the exact setting of the paper. `small`: what a machine without a GPU can do of it. -> jobs and settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from rsmi.config import RsmiConfig, TrainConfig
+from rsmi.data import TextDataset, load_data
+from rsmi.errors import ConfigError, MissingResourceError
+from rsmi.evaluation.jobs import Job
+from rsmi.experiments.specs import Attacked, Trained
+from rsmi.presets import Preset, asked_as, load_preset
+from rsmi.settings import updated
+
+MODELS_VARIABLE: Final = "RSMI_MODELS"
+"""Environment variable: the folder of model folders that a scale names without a slash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoder:
+    """What stands for an encoder of the paper."""
+
+    base: str
+    """Hub id, `minilm`, or the name of a folder under RSMI_MODELS."""
+    label: str
+    """What tables call it."""
+    parameters: float
+    """In millions, without embeddings: what a forward pass costs."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the method that suit it, where a scale has no presets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How large the experiments are."""
+
+    name: str
+    encoders: Mapping[str, Encoder]
+    """The paper's name of each encoder used, and what is taken for it."""
+    compared: tuple[str, ...]
+    """Encoders of Tables 1, 5 and 6 and of the figures."""
+    large: tuple[str, ...]
+    """Encoders of Table 2."""
+    studied: str
+    """Encoder of Tables 3 and 4, on IMDb."""
+    pairs: str
+    """Encoder of Tables 7 and 8."""
+    seeds: tuple[int, ...]
+    """Of Tables 1 and 7; the best of them counts in the paper, all are reported."""
+    stability_seeds: tuple[int, ...]
+    """Of Table 5."""
+    num: int
+    """Texts attacked."""
+    max_words: int
+    """Words of a text that are attacked and read."""
+    train_texts: int | None
+    """Training texts; None for all."""
+    test_texts: int | None
+    """Texts of the accuracy on the whole test set; None for all."""
+    augmented: int
+    """Training texts attacked for AdvAug."""
+    masks: tuple[int, ...]
+    """M in Table 3."""
+    copies: tuple[int, ...]
+    """k in Table 3."""
+    counts: tuple[int, ...]
+    """Numbers of copies in Figure 3."""
+    runs: int
+    """Independent runs in Figure 4."""
+    timed: int
+    """Texts of Table 8."""
+    backend: str = "torch"
+    presets: bool = True
+    """Whether training follows the paper's table of settings; otherwise `settings` and `training` do."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the method at this scale, for every model."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of training, for every model."""
+    rates: tuple[float, float] = (1e-5, 5e-5)
+    """Learning rates of RSMI and of all others, where there are no presets."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Files that stand for data sets of the paper."""
+    stand_in: str | None = None
+    """An attack that stands for all of the paper's."""
+    synonyms: Mapping[str, list[str]] | None = None
+    """SAFER's table; None takes the neighbours in counter-fitted vectors."""
+
+    def load(self, data: str, split: str) -> TextDataset:
+        """Load a split of a data set."""
+        return load_data(self.sources.get(data, data), split)
+
+    def preset(self, model: Trained) -> Preset:
+        """Return base, settings and training of a model."""
+        if model.encoder not in self.encoders:
+            raise ConfigError(f"scale {self.name}: expected one of {', '.join(self.encoders)}, got {model.encoder}")
+        found = self._starting_point(model)
+        own = {**self.encoders[model.encoder].settings, **self.settings} if model.method == "rsmi" else self.settings
+        config = updated(found.config, **_fitting(found.config, {**own, **dict(model.changes)}))
+        return replace(found, config=config, train_config=updated(found.train_config, **self.training))
+
+    def _starting_point(self, model: Trained) -> Preset:
+        if self.presets:
+            return load_preset(f"paper/{model.encoder}/{model.data}", model.method)
+        rate = self.rates[0] if model.method == "rsmi" else self.rates[1]
+        return Preset(
+            name=f"{self.name}/{model.encoder}/{model.data}",
+            base=self.encoders[model.encoder].base,
+            data=model.data,
+            config=RsmiConfig.variant(asked_as(model.method)),
+            train_config=TrainConfig(method=model.method, learning_rate=rate),
+        )
+
+    def base(self, model: Trained) -> str:
+        """Return what the model starts from: a hub id, `minilm` or a folder."""
+        base = self.preset(model).base if self.presets else self.encoders[model.encoder].base
+        if self.presets or base == "minilm" or os.sep in base:
+            return base
+        folder = os.environ.get(MODELS_VARIABLE)
+        found = None if folder is None else Path(folder) / base
+        if found is None or not found.is_dir():
+            raise MissingResourceError(
+                f"{self.encoders[model.encoder].label}: expected its folder {base} in the folder that "
+                f"{MODELS_VARIABLE} names, got {found or 'no such variable'}"
+            )
+        return str(found)
+
+    def job(self, cell: Attacked, model: Path) -> Job:
+        """Return the job of a cell, given the folder of its model."""
+        augments = cell.purpose == "augment"
+        return Job(
+            model=str(model),
+            data=self.sources.get(cell.model.data, cell.model.data),
+            attack=self.stand_in or cell.attack,
+            protocol=cell.protocol,
+            split="train" if augments else "test",
+            num=self.augmented if augments else self.num,
+            max_words=self.max_words,
+            config=dict(cell.changes),
+            seed=0,
+            fresh_draws=20,
+            backend=self.backend if cell.model.method in ("rsmi", "safer") else "torch",
+            explained=False,
+        )
+
+
+def _fitting(config: RsmiConfig, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with as many candidates as there are masks, at least."""
+    masks = wanted.get("num_masks", config.num_masks)
+    candidates = max(wanted.get("num_candidates", config.num_candidates), masks)
+    return {**wanted, "num_candidates": candidates} if candidates != config.num_candidates else dict(wanted)
+
+
+PAPER: Final = Scale(
+    name="paper",
+    encoders={
+        "bert-base": Encoder(base="bert-base-uncased", label="BERT-base", parameters=85),
+        "roberta-base": Encoder(base="roberta-base", label="RoBERTa-base", parameters=85),
+        "bert-large": Encoder(base="bert-large-uncased", label="BERT-Large", parameters=303),
+        "roberta-large": Encoder(base="roberta-large", label="RoBERTa-Large", parameters=303),
+        "t5-large": Encoder(base="t5-large", label="T5-Large", parameters=302),
+    },
+    compared=("bert-base", "roberta-base"),
+    large=("bert-large", "roberta-large", "t5-large"),
+    studied="roberta-base",
+    pairs="roberta-base",
+    seeds=(0, 1, 2),
+    stability_seeds=(0, 1, 2),
+    num=1000,
+    max_words=256,
+    train_texts=None,
+    test_texts=None,
+    augmented=10_000,
+    masks=(1, 2, 3, 4, 5),
+    copies=(1, 5, 10, 50),
+    counts=(1, 5, 10, 25, 50),
+    runs=1000,
+    timed=1000,
+)
+"""The paper's setting: needs GPUs and a model hub."""
+
+SMALL: Final = Scale(
+    name="small",
+    encoders={
+        "bert-base": Encoder(base="minilm", label="MiniLM-L6 (BERT, 6 x 384)", parameters=10.6),
+        "roberta-base": Encoder(
+            base="roberta-granite-30m",
+            label="granite-30m (RoBERTa, 6 x 384, dequantised int8)",
+            parameters=10.6,
+            settings={"noise_std": 0.1},
+        ),
+        "t5-large": Encoder(
+            base="t5-flan-small-encoder",
+            label="flan-T5-small encoder (8 x 512, dequantised int8)",
+            parameters=18.9,
+            settings={"noise_std": 20.0},
+        ),
+    },
+    compared=("bert-base",),
+    large=("roberta-base", "t5-large"),
+    studied="bert-base",
+    pairs="bert-base",
+    seeds=(0,),
+    stability_seeds=(0, 1, 2),
+    num=100,
+    max_words=40,
+    train_texts=2000,
+    test_texts=500,
+    augmented=500,
+    masks=(1, 2, 4),
+    copies=(1, 5, 25),
+    counts=(1, 5, 25),
+    runs=100,
+    timed=100,
+    backend="int8",
+    presets=False,
+    settings={"max_length": 64, "second_votes": 10},
+    training={"epochs": 2, "batch_size": 16, "group_by_length": True},
+    rates=(1e-4, 5e-5),
+)
+"""What two cores do in some hours: small encoders, short texts, few of them."""
+
+SCALES: Final[Mapping[str, Scale]] = {"small": SMALL, "paper": PAPER}
+"""Every scale by its name."""
+
+
+def smoke(scale: Scale, bases: Mapping[str, str], sources: Mapping[str, str]) -> Scale:
+    """Return a scale with the same experiments on tiny models and next to no texts: it shows that they run.
+
+    Args:
+        scale: Whose experiments.
+        bases: A folder of a tiny model for each encoder of the paper.
+        sources: A file of a few texts for each data set.
+    """
+    tiny = {role: replace(own, base=bases[role], settings={}) for role, own in scale.encoders.items()}
+    return replace(
+        scale,
+        name=f"{scale.name}-smoke",
+        encoders=tiny,
+        seeds=scale.seeds[:2],
+        stability_seeds=scale.stability_seeds[:2],
+        num=2,
+        max_words=8,
+        train_texts=32,
+        test_texts=4,
+        augmented=4,
+        masks=scale.masks[:2],
+        copies=scale.copies[:2],
+        counts=scale.counts[:2],
+        runs=2,
+        timed=2,
+        backend="torch",
+        presets=False,
+        settings={"max_length": 16, "second_votes": 2, "noise_layers": 1},
+        training={"epochs": 1, "batch_size": 8},
+        sources=sources,
+        stand_in="deepwordbug",
+        synonyms={"good": ["fine"], "bad": ["poor"]},
+    )

@@ -1,0 +1,166 @@
+"""Results -> the paper's figures as tables and lines, and its tables of settings, data and time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rsmi.experiments import grids
+from rsmi.experiments.layouts import NAMES, Drawing, beside
+from rsmi.experiments.paper import figure_of
+from rsmi.experiments.results import Results
+from rsmi.experiments.specs import Trained
+from rsmi.report.wording import NONE, Cell, Table, number, percent, word
+
+_FIELDS = (
+    ("batch", "train_config", "batch_size"),
+    ("epochs", "train_config", "epochs"),
+    ("learning rate", "train_config", "learning_rate"),
+    ("max length", "config", "max_length"),
+    ("M", "config", "num_masks"),
+    ("sigma", "config", "noise_std"),
+    ("noise layers", "config", "noise_layers"),
+    ("nu", "config", "saliency_samples"),
+    ("k0", "config", "first_votes"),
+    ("k1", "config", "second_votes"),
+    ("alpha", "config", "stop_confidence"),
+    ("beta", "train_config", "embedding_step"),
+)
+
+
+def table8(results: Results) -> list[Table]:
+    """Training and inference time against the fine-tuned model's."""
+    training, inference = (results.measure(step) for step in grids.times(results.scale))
+    update = {own["name"]: own["ratio"] for own in training["times"]}
+    rows = []
+    answers = inference["times"]
+    for place, (row, method, _) in enumerate(grids.PAIR_ROWS):
+        paper = figure_of("table8", row)
+        name = NAMES[row] + (", one pass" if method == "rsmi" else "")
+        rows.append((word(name), _ratio(update[method], paper[0]), _ratio(answers[place]["ratio"], paper[1])))
+    rows.append((word("RSMI, two steps"), _ratio(update["rsmi"], None), _ratio(answers[-1]["ratio"], None)))
+    scale = results.scale
+    caption = (
+        f"qnli, {scale.encoders[scale.pairs].label}: times relative to fine-tuning, mean and range of "
+        f"{answers[0]['ratio']['n']} repeats by turns, {inference['texts']} texts; in round brackets: the paper's"
+    )
+    return [Table(caption, ("Model", "Training", "Inference"), (("", tuple(rows)),))]
+
+
+def _ratio(spread: dict[str, Any], paper: float | None) -> Cell:
+    return beside(f"{spread['mean']:.2f}", f"[{spread['min']:.2f}, {spread['max']:.2f}]", paper)
+
+
+def table9(results: Results) -> list[Table]:
+    """Settings of RSMI and of fine-tuning."""
+    scale = results.scale
+    models = [
+        Trained(encoder=encoder, data=data, method=method)
+        for encoder in dict.fromkeys((*scale.compared, scale.pairs))
+        for data in (*grids.COMPARED, "qnli")
+        for method in ("rsmi", "finetune")
+    ]
+    rows = []
+    for name, owner, field in _FIELDS:
+        cells = []
+        for model in models:
+            own = model.method == "rsmi" or (owner == "train_config" and name != "beta") or name == "max length"
+            value = getattr(getattr(scale.preset(model), owner), field)
+            cells.append(Cell(f"{value}" if own else NONE))
+        rows.append((word(name), *cells))
+    columns = ("Setting", *(f"{model.data} {NAMES[model.method]}" for model in models))
+    labels = ", ".join(scale.encoders[encoder].label for encoder in dict.fromkeys(model.encoder for model in models))
+    return [Table(f"AdamW, linear schedule; {labels}", columns, (("", tuple(rows)),))]
+
+
+def table10(results: Results) -> list[Table]:
+    """Sizes of the data sets at hand."""
+    rows = []
+    for data in (*grids.COMPARED, "qnli"):
+        found = results.measure(grids.splits(data))
+        paper = figure_of("table10", data)
+        sizes = ("train", "dev", "test", "classes")
+        cells = (beside(f"{found[name]:,}", "", paper[place], 0) for place, name in enumerate(sizes))
+        rows.append((word(data), *cells, word(str(found["source"]))))
+    used = "all of it" if results.scale.train_texts is None else f"{results.scale.train_texts:,} texts of it"
+    caption = f"Training uses {used}; in round brackets: the paper's"
+    return [Table(caption, ("Data", "Train", "Dev", "Test", "Classes", "Source"), (("", tuple(rows)),))]
+
+
+def figure2(results: Results) -> list[Table]:
+    """Distance and cosine of hidden states, layer by layer."""
+    groups = []
+    for encoder in results.scale.compared:
+        for row in ("finetune", "rsmi"):
+            found = results.measure(grids.hidden(encoder, "ag_news", row))
+            rows = tuple(
+                (Cell(str(own["layer"] + 1)), _with_error(own, "l2"), _with_error(own, "cosine"))
+                for own in found["layers"]
+            )
+            groups.append((f"{NAMES[row]}, {results.scale.encoders[encoder].label}, {found['pairs']} pairs", rows))
+    caption = "ag_news: clean texts and the texts that fooled the model itself (TextFooler); mean and standard error"
+    return [Table(caption, ("Layer", "L2", "Cosine"), tuple(groups))]
+
+
+def _with_error(own: dict[str, Any], name: str) -> Cell:
+    return Cell(f"{own[name]:.3f}", f"± {own[f'{name}_error']:.3f}")
+
+
+def draw_figure2(results: Results) -> Drawing | None:
+    """Cosine against the layer."""
+    lines = []
+    for encoder in results.scale.compared:
+        for row in ("finetune", "rsmi"):
+            layers = results.measure(grids.hidden(encoder, "ag_news", row))["layers"]
+            points = tuple((own["layer"] + 1.0, own["cosine"]) for own in layers)
+            if points:
+                lines.append((f"{NAMES[row]}, {results.scale.encoders[encoder].label}", points))
+    return Drawing("Figure 2", "layer", "cosine, clean and adversarial", tuple(lines)) if lines else None
+
+
+def figure3(results: Results) -> list[Table]:
+    """RAcc against the number of copies."""
+    groups = []
+    for encoder in results.scale.compared:
+        rows = []
+        for two_step in (False, True):
+            runs = [results.run(cell).robustness for cell in grids.copied(results.scale, encoder, two_step)]
+            name = "with two steps" if two_step else "without"
+            rows.append((word(name), *(percent(own.robust_accuracy) for own in runs)))
+        groups.append((results.scale.encoders[encoder].label, tuple(rows)))
+    printed = figure_of("figure3")
+    caption = (
+        f"RAcc of RSMI on ag_news under TextFooler, n = {results.scale.num}; the paper at k = 5: "
+        f"{printed['without']['5']} without and {printed['with']['5']} with two steps"
+    )
+    columns = ("Sampling", *(f"k = {count}" for count in results.scale.counts))
+    return [Table(caption, columns, tuple(groups))]
+
+
+def draw_figure3(results: Results) -> Drawing | None:
+    """RAcc against the number of copies."""
+    lines = []
+    for encoder in results.scale.compared:
+        for two_step in (False, True):
+            cells = grids.copied(results.scale, encoder, two_step)
+            points = tuple(
+                (float(count), 100 * results.run(cell).robustness.robust_accuracy.value)
+                for count, cell in zip(results.scale.counts, cells, strict=True)
+            )
+            name = "with two steps" if two_step else "without two steps"
+            lines.append((f"{name}, {results.scale.encoders[encoder].label}", points))
+    return Drawing("Figure 3", "copies", "RAcc %", tuple(lines))
+
+
+def figure4(results: Results) -> list[Table]:
+    """Accuracy over independent runs."""
+    rows = []
+    for encoder in results.scale.compared:
+        found = results.measure(grids.repeated(encoder))
+        for name in ("clean", "adversarial"):
+            own = found.get(name)
+            if own is not None:
+                spread = (number(100 * own[each]) for each in ("mean", "std", "min", "max"))
+                label = f"{name}, {results.scale.encoders[encoder].label}"
+                rows.append((word(label), *spread, Cell(str(own["texts"])), Cell(str(found["runs"]))))
+    caption = "Accuracy of RSMI on ag_news over independent runs: clean texts, and texts that fooled it once"
+    return [Table(caption, ("Texts", "Mean", "Std", "Min", "Max", "n", "Runs"), (("", tuple(rows)),))]

@@ -1,0 +1,150 @@
+"""Reproductions on tiny models: every step runs, once, and an interrupted run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsmi.errors import DataError
+from rsmi.experiments import running
+from rsmi.experiments.items import ITEMS, items_of
+from rsmi.experiments.page import write_page
+from rsmi.experiments.results import Results
+from rsmi.experiments.running import Progress, open_steps, reproduce, steps_of
+from rsmi.experiments.scales import PAPER, SMALL, Scale, smoke
+from rsmi.experiments.specs import Attacked, Trained
+from rsmi.experiments.tiny import write_data, write_models
+
+Make = Callable[..., tuple[Results, Path]]
+
+
+@pytest.fixture(scope="session")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Scale], Scale]:
+    folder = tmp_path_factory.mktemp("smoke")
+    models = write_models(folder / "bases", tuple(PAPER.encoders))
+    data = write_data(folder / "data")
+    return lambda scale: smoke(scale, models, data)
+
+
+@pytest.fixture
+def make(bases: Callable[[Scale], Scale], tmp_path: Path) -> Make:
+    def results(scale: Scale = SMALL, folder: str = "results") -> tuple[Results, Path]:
+        return Results(bases(scale), tmp_path / folder), tmp_path / f"{folder}-models"
+
+    return results
+
+
+def run_all(item: str, made: tuple[Results, Path], **more: Any) -> list[Progress]:
+    told: list[Progress] = []
+    reproduce(items_of(item), made[0], made[1], tell=told.append, **more)
+    return told
+
+
+@pytest.mark.parametrize("item", ["table3", "table5", "table8", "table10", "figure2", "figure4"])
+def test_an_item_runs_from_nothing_to_its_page(item: str, make: Make) -> None:
+    made = make()
+    told = run_all(item, made)
+    assert [progress.number for progress in told] == list(range(1, len(told) + 1))
+    page = write_page((ITEMS[item],), made[0]).read_text(encoding="utf-8")
+    assert ITEMS[item].title in page
+    verdicts = json.loads((made[0].folder / "verdicts.json").read_text(encoding="utf-8"))
+    assert {own["status"] for own in verdicts[item]} <= {"reproduced", "not reproduced", "undecided"}
+
+
+def test_table_1_runs_with_every_baseline_at_the_papers_scale(make: Make) -> None:
+    """One encoder and one seed of the grid that a machine with GPUs runs; AdvAug attacks its own victim first."""
+    from dataclasses import replace
+
+    results, models = make(PAPER)
+    made = (Results(replace(results.scale, compared=("bert-base",), seeds=(0,)), results.folder), models)
+    told = run_all("table1", made)
+    names = [progress.step.name for progress in told]
+    victim, attack = "imdb-bert-base-finetune", "imdb-bert-base-finetune.textfooler.paper.augment"
+    assert names.index(victim) < names.index(attack) < names.index("imdb-bert-base-advaug")
+    added = made[0].trained(Trained(encoder="bert-base", data="imdb", method="advaug"))["added_texts"]
+    assert added == sum(
+        record.outcome == "succeeded"
+        for record in made[0].run(next(p.step for p in told if p.step.name == attack)).records  # type: ignore[arg-type]
+    )
+    (table,) = ITEMS["table1"].tables(made[0])
+    rows = table.groups[0][1]
+    assert [row[0].text for row in rows][-1] == "RSMI"
+    assert "(56.4)" in rows[-1][2].interval  # the paper's RAcc under TextFooler stands beside ours
+
+
+def test_the_other_families_train_and_are_attacked(make: Make) -> None:
+    made = make()
+    told = run_all("table2", made)
+    assert {p.step.encoder for p in told if isinstance(p.step, Trained)} == {"roberta-base", "t5-large"}
+    assert write_page((ITEMS["table2"],), made[0]).exists()
+
+
+class Stop(Exception):
+    pass
+
+
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_records(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, broken = make(folder="whole"), make(folder="broken")
+    run_all("table3", whole)
+    done: list[str] = []
+    do = running._do
+
+    def failing(step: Any, *rest: Any) -> None:
+        if len(done) in (1, 3):
+            done.append("stop")
+            raise Stop
+        do(step, *rest)
+        done.append(step.name)
+
+    monkeypatch.setattr(running, "_do", failing)
+    for _ in range(2):
+        with pytest.raises(Stop):
+            run_all("table3", broken)
+    run_all("table3", broken)
+    names = [name for name in done if name != "stop"]
+    assert len(names) == len(set(names)) == len(steps_of(items_of("table3"), broken[0].scale))
+    for file in sorted((whole[0].folder / "records").iterdir()):
+        paths = (file, broken[0].folder / "records" / file.name)
+        lines = [path.read_text(encoding="utf-8").splitlines()[1:] for path in paths]
+        assert lines[0] == lines[1]
+    assert run_all("table3", broken) == []
+
+
+def test_a_half_written_run_of_records_is_finished(make: Make) -> None:
+    made = make()
+    run_all("figure3", made)
+    cell = next(step for step in steps_of(items_of("figure3"), made[0].scale) if isinstance(step, Attacked))
+    file = made[0].file_of(cell)
+    before = file.read_text(encoding="utf-8")
+    file.write_text(before[: len(before) - 40], encoding="utf-8")
+    assert [progress.step for progress in run_all("figure3", made)] == [cell]
+    assert file.read_text(encoding="utf-8") == before
+
+
+def test_weights_are_not_needed_where_all_records_are_there(make: Make) -> None:
+    import shutil
+
+    made = make()
+    run_all("figure3", made)
+    shutil.rmtree(made[1])
+    assert open_steps(steps_of(items_of("figure3"), made[0].scale), *made) == []
+    assert run_all("figure3", made) == []
+
+
+def test_a_folder_of_another_scale_is_refused(make: Make) -> None:
+    made = make()
+    made[0].check_scale()
+    from dataclasses import replace
+
+    with pytest.raises(DataError, match=r"another scale \(other num\)"):
+        Results(replace(made[0].scale, num=3), made[0].folder).check_scale()
+
+
+def test_time_left_is_told_once_something_was_timed(make: Make) -> None:
+    told = run_all("figure3", make())
+    assert told[0].seconds_left is None
+    assert all(progress.seconds_left is not None and progress.seconds_left > 0 for progress in told[1:])

@@ -1,0 +1,80 @@
+"""Scales: the paper's settings are the paper's, and what is missing is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rsmi.attacks.catalogue import ATTACKS
+from rsmi.errors import ConfigError, MissingResourceError
+from rsmi.experiments.costs import cost_of
+from rsmi.experiments.items import items_of
+from rsmi.experiments.running import steps_of
+from rsmi.experiments.scales import PAPER, SMALL, Scale
+from rsmi.experiments.specs import Attacked, Trained, changes
+
+
+def test_the_papers_scale_has_the_papers_numbers() -> None:
+    assert (PAPER.num, PAPER.max_words, PAPER.augmented, PAPER.runs) == (1000, 256, 10_000, 1000)
+    assert (PAPER.train_texts, PAPER.test_texts, PAPER.seeds) == (None, None, (0, 1, 2))
+    assert (PAPER.masks, PAPER.copies) == ((1, 2, 3, 4, 5), (1, 5, 10, 50))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "data", "batch", "rate", "masks", "noise", "layers"),
+    [
+        ("roberta-base", "imdb", 16, 1e-5, 4, 0.4, 3),
+        ("roberta-base", "qnli", 36, 1e-5, 2, 0.2, 3),
+        ("bert-base", "imdb", 16, 1e-5, 3, 0.3, 4),
+        ("bert-base", "ag_news", 24, 1e-5, 2, 0.2, 3),
+        ("t5-large", "imdb", 16, 1e-4, 4, 0.4, 3),
+    ],
+)
+def test_settings_at_the_papers_scale_are_those_of_table_9(
+    encoder: str, data: str, batch: int, rate: float, masks: int, noise: float, layers: int
+) -> None:
+    preset = PAPER.preset(Trained(encoder=encoder, data=data))
+    training, config = preset.train_config, preset.config
+    assert (training.batch_size, training.learning_rate, training.epochs) == (batch, rate, 10)
+    assert (config.num_masks, config.noise_std, config.noise_layers) == (masks, noise, layers)
+    assert (config.first_votes, config.second_votes, config.stop_confidence, config.max_length) == (5, 50, 0.98, 256)
+
+
+@pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
+def test_every_step_can_be_planned_offline(scale: Scale) -> None:
+    for step in steps_of(items_of("all"), scale):
+        assert cost_of(step, scale) >= 0
+        if isinstance(step, Attacked):
+            job = scale.job(step, Path("model"))
+            assert job.attack in ATTACKS
+            assert job.num == (scale.augmented if step.purpose == "augment" else scale.num)
+
+
+def test_changes_reach_the_settings_and_masks_bring_their_candidates() -> None:
+    preset = SMALL.preset(Trained(encoder="bert-base", data="imdb", changes=changes(num_masks=7, noise_std=0.4)))
+    assert (preset.config.num_masks, preset.config.num_candidates, preset.config.noise_std) == (7, 7, 0.4)
+
+
+def test_only_rsmi_gets_noise_and_masks() -> None:
+    for method in ("finetune", "freelb", "infobert", "advaug"):
+        config = SMALL.preset(Trained(encoder="roberta-base", data="imdb", method=method)).config
+        assert (config.noise_std, config.masking, config.first_votes) == (0.0, "none", 1)
+    assert SMALL.preset(Trained(encoder="roberta-base", data="imdb")).config.noise_std == 0.1
+
+
+def test_a_missing_model_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = Trained(encoder="roberta-base", data="imdb")
+    monkeypatch.delenv("RSMI_MODELS", raising=False)
+    with pytest.raises(MissingResourceError, match=r"roberta-granite-30m .*RSMI_MODELS names, got no such variable"):
+        SMALL.base(model)
+    monkeypatch.setenv("RSMI_MODELS", str(tmp_path))
+    with pytest.raises(MissingResourceError, match="roberta-granite-30m"):
+        SMALL.base(model)
+    (tmp_path / "roberta-granite-30m").mkdir()
+    assert SMALL.base(model) == str(tmp_path / "roberta-granite-30m")
+
+
+def test_an_encoder_that_a_scale_lacks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="scale small: expected one of bert-base"):
+        SMALL.preset(Trained(encoder="bert-large", data="imdb"))

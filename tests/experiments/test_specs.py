@@ -1,0 +1,59 @@
+"""Specs: names, order, and what needs what."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsmi.errors import ConfigError
+from rsmi.experiments.items import ITEMS, items_of
+from rsmi.experiments.running import steps_of
+from rsmi.experiments.scales import PAPER, SCALES, SMALL, Scale
+from rsmi.experiments.specs import Attacked, Trained, augmenting, changes, needs, variant
+
+
+@pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
+def test_every_step_has_a_name_of_its_own_that_a_file_system_takes(scale: Scale) -> None:
+    steps = steps_of(items_of("all"), scale)
+    names = [(type(step).__name__, step.name) for step in steps]
+    assert len(set(names)) == len(steps)
+    assert all(len(name) < 200 and "/" not in name for _, name in names)
+
+
+@pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
+@pytest.mark.parametrize("item", ITEMS)
+def test_a_step_comes_after_what_it_needs(item: str, scale: Scale) -> None:
+    steps = steps_of(items_of(item), scale)
+    for place, step in enumerate(steps):
+        assert set(needs(step)) <= set(steps[:place])
+
+
+def test_a_model_is_trained_once_whatever_number_of_tables_needs_it() -> None:
+    steps = steps_of(items_of("all"), SMALL)
+    own = Trained(encoder="bert-base", data="imdb")
+    assert sum(step == own for step in steps) == 1
+    assert sum(isinstance(step, Attacked) and step.model == own for step in steps) >= 3
+
+
+def test_advaug_needs_an_attack_on_training_texts_of_the_fine_tuned_model() -> None:
+    model = Trained(encoder="bert-base", data="imdb", method="advaug", seed=2)
+    (attack,) = needs(model)
+    assert attack == augmenting(model)
+    assert needs(attack) == (Trained(encoder="bert-base", data="imdb", method="finetune", seed=2),)
+    assert SMALL.job(augmenting(model), __import__("pathlib").Path("m")).split == "train"
+
+
+def test_names_tell_the_variant_that_fits_best() -> None:
+    model = Trained(encoder="bert-base", data="imdb", changes=variant("gm", num_masks=2))
+    assert model.name == "imdb-bert-base-rsmi-gm-num_masks=2"
+    assert Attacked(model=model, changes=changes(masking="none")).name.endswith(".no-mask.textfooler.paper")
+
+
+def test_an_unknown_item_is_named_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"table1, .*figure4; got 'table12'"):
+        items_of("table12")
+
+
+def test_every_item_of_the_issue_is_there() -> None:
+    wanted = {f"table{number}" for number in range(1, 12)} | {"figure2", "figure3", "figure4"}
+    assert set(ITEMS) == wanted
+    assert set(SCALES) == {"small", "paper"}
