@@ -74,6 +74,7 @@ parity: $(STAMP) $(TEXTATTACK)/.installed
 
 docs: $(STAMP)
 	$(BIN)/python tools/cli_docs.py
+	$(BIN)/python tools/reproduction_docs.py
 
 # Where it is missing, the tests that need it are skipped and say so.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)

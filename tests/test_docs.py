@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -63,13 +64,13 @@ def test_the_python_code_of_the_pages_runs(few_texts):
             exec(compile(code, page.name, "exec"), names)
 
 
-def test_the_page_of_commands_is_their_help():
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        from cli_docs import markdown
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == markdown(), "run `make docs` and commit the page"
+@pytest.mark.parametrize(
+    ("page", "tool", "name"), [("cli", "cli_docs", "markdown"), ("reproduction", "reproduction_docs", "text")]
+)
+def test_a_generated_page_is_up_to_date(page, tool, name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    made = getattr(import_module(tool), name)()
+    assert (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") == made, "run `make docs` and commit the page"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -18,6 +18,7 @@ from transformers import TrainerCallback
 from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.errors import LabelError, NotFittedError
 from rsmi.estimator import Certifying, PipelineStyle, SettingsEstimator
+from rsmi.guard import Guarding
 from rsmi.method import checkpoint
 from rsmi.method.backends import open_voter
 from rsmi.method.encoder import Encoder
@@ -25,7 +26,7 @@ from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
 from rsmi.method.inference import Detail, Outcome, is_random
 from rsmi.method.inputs import as_classes, as_count, as_texts
-from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained
+from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained, take_over
 from rsmi.method.substitution import SynonymTable, read_table
 from rsmi.method.tokens import Encoded
 from rsmi.records import Label, Prediction, TextInput
@@ -37,7 +38,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _BAR_FROM = 100  # texts from which a progress bar is worth its lines
 
 
-class RsmiClassifier(Certifying, PipelineStyle, SettingsEstimator):
+class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     """A text classifier that holds up under attack: noise in its layers, masks on its most salient tokens, a vote.
 
     Follows scikit-learn's conventions: settings in the constructor, `fit` starts afresh from `base`, nested settings
@@ -139,7 +140,7 @@ class RsmiClassifier(Certifying, PipelineStyle, SettingsEstimator):
             loaded = engine.loaded
             if weights is not None:  # the model is spread over processes: a fresh one takes them
                 loaded = self._load_base(len(given.classes), seed)
-                loaded.encoder.model.load_state_dict(weights)
+                take_over(loaded, engine.loaded, weights)
             self._adopt(loaded, given.classes)
             self.training_ = record
         return self

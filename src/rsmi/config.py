@@ -13,12 +13,14 @@ from rsmi.settings import check_types, known_fields, require
 Masking = Literal["gradient", "random", "none"]
 Aggregation = Literal["vote", "logit-average"]
 Stop = Literal["paper", "sequential"]
+NoiseUnit = Literal["absolute", "spread"]
 Method = Literal["rsmi", "finetune", "freelb", "infobert", "safer", "advaug"]
 
 _LITERALS: dict[str, Any] = {
     "masking": Masking,
     "aggregation": Aggregation,
     "stop": Stop,
+    "noise_unit": NoiseUnit,
     "method": Method,
     "precision": Literal["fp32", "bf16", "fp16"],
 }
@@ -31,6 +33,9 @@ class RsmiConfig:
 
     noise_std: float = 0.2
     """Standard deviation of the noise added after each noise layer (paper: sigma)."""
+    noise_unit: NoiseUnit = "absolute"
+    """What `noise_std` is measured in: as it is (the paper), or `spread`: in spreads of the encoder's own hidden states
+    after that layer, measured once, so that one number suits encoders whose states differ a thousandfold in size."""
     noise_layers: int | tuple[int, ...] = 3
     """How many layers get noise, spread evenly from layer 0 on, or which ones (paper: N_l)."""
     embedding_noise_std: float = 0.0

@@ -60,7 +60,8 @@ def test_only_rsmi_gets_noise_and_masks() -> None:
     for method in ("finetune", "freelb", "infobert", "advaug"):
         config = SMALL.preset(Trained(encoder="roberta-base", data="imdb", method=method)).config
         assert (config.noise_std, config.masking, config.first_votes) == (0.0, "none", 1)
-    assert SMALL.preset(Trained(encoder="roberta-base", data="imdb")).config.noise_std == 0.1
+    config = SMALL.preset(Trained(encoder="roberta-base", data="imdb")).config
+    assert (config.noise_std, config.noise_unit) == (0.4, "spread")
 
 
 def test_a_missing_model_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

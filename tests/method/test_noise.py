@@ -63,7 +63,7 @@ def traced(t: Tiny) -> Iterator[Trace]:
 
 def run(t: Tiny, texts, numbers, std, source) -> Trace:
     batch = t.smoothed().batch(t.rows(texts))
-    with torch.no_grad(), traced(t) as trace, noisy(t.encoder.layers, numbers, std, source):
+    with torch.no_grad(), traced(t) as trace, noisy(t.encoder.layers, NoisePlan(tuple(numbers), std), source):
         last = t.encoder.layers[-1].module
         handle = last.register_forward_hook(lambda _m, _a, output: setattr(trace, "final", hidden_of(output)))
         t.encoder.logits(batch)
@@ -254,7 +254,7 @@ def gradients(t: Tiny, **checkpointing: bool) -> tuple[dict[str, Tensor], int, i
 
     for layer in encoder.layers:
         layer.module.register_forward_pre_hook(lambda *_: layer_calls.append(1))
-    with noisy(encoder.layers, (0, 2), 0.4, source):
+    with noisy(encoder.layers, NoisePlan((0, 2), 0.4), source):
         encoder.logits(batch)[:, 0].square().sum().backward()
     own = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     return own, len(layer_calls), len(noise_calls)
@@ -288,7 +288,7 @@ def test_shared_layers_run_again_are_an_error_and_not_wrong_noise(family, tiny_o
     t = tiny_of(family)
     batch = t.smoothed().batch(t.rows(["good film"]))
     source: Callable[..., Tensor] = batch_noise(0, torch.device("cpu"))
-    with noisy(t.encoder.layers, (0,), 0.5, source), torch.no_grad():
+    with noisy(t.encoder.layers, NoisePlan((0,), 0.5), source), torch.no_grad():
         t.encoder.logits(batch)
         with pytest.raises(UnsupportedModelError, match="one forward pass"):
             t.encoder.logits(batch)

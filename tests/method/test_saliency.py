@@ -42,7 +42,7 @@ def test_the_gradient_is_the_slope_of_the_loss(family, samples, gold, tiny_of):
 
     def probabilities():
         """Mean over the noise draws, in double precision and by the plain formula: (batch, classes)."""
-        with torch.no_grad(), noisy(encoder.layers, PLAN.layers, PLAN.std, source):
+        with torch.no_grad(), noisy(encoder.layers, PLAN, source):
             return model(**inputs).logits.softmax(-1).view(3, samples, 3).mean(1)
 
     labels = gold_labels if gold else probabilities().argmax(-1)

@@ -50,7 +50,7 @@ class HiddenSmoothing(LatentSmoothing):
     @property
     def noise_std(self) -> float:
         """Of the noise after the first noise layer; what comes later buys no radius."""
-        return self.engine.config.noise_std
+        return self._plan.std_after(self._plan.first_layer or 0)
 
     def substitutions(self, certificate: Certificate, table: SynonymTable) -> Substitutions:
         """Refuse: how far a synonym moves a hidden state depends on all other words."""

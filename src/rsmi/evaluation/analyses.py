@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,10 +14,10 @@ from torch import Tensor, nn
 
 from rsmi.classifier import RsmiClassifier
 from rsmi.errors import InputError
-from rsmi.method.encoder import Layer, map_hidden
 from rsmi.method.engine import Engine
 from rsmi.method.noise import noisy, row_noise, shifted_by_noise
 from rsmi.method.saliency import evaluating
+from rsmi.method.spread import watched
 from rsmi.method.tokens import Batch, by_length, collate
 from rsmi.records import AttackRecord, Label, TextInput
 from rsmi.seeds import derive
@@ -87,7 +86,7 @@ def _hidden_means(engine: Engine, texts: Sequence[TextInput], side: int) -> list
         for group in by_length([len(row) for row in rows], engine.token_budget):
             batch = collate([rows[i] for i in group], engine.loaded.tokenizer.pad_token_id).to(encoder.device)
             source = row_noise([derive(engine.seed or 0, "layers", side, i) for i in group], batch.lengths)
-            with noisy(encoder.layers, plan.layers, plan.std, source), _watched(encoder.layers) as seen:
+            with noisy(encoder.layers, plan, source), watched(encoder.layers) as seen:
                 encoder.logits(batch, shifted_by_noise(encoder, plan, batch, source))
             for number, hidden in seen.items():
                 own = _mean(hidden, batch)
@@ -95,28 +94,6 @@ def _hidden_means(engine: Engine, texts: Sequence[TextInput], side: int) -> list
                     means[number] = torch.empty(len(rows), own.shape[1])
                 means[number][group] = own
     return means
-
-
-@contextmanager
-def _watched(layers: Sequence[Layer]) -> Iterator[dict[int, Tensor]]:
-    """Collect what comes out of every layer, noise included, while the block runs."""
-    seen: dict[int, Tensor] = {}
-
-    def collector(numbers: Sequence[int]) -> Callable[..., None]:
-        left = list(numbers)
-
-        def collect(_module: nn.Module, _args: object, output: Any) -> None:
-            number = left.pop(0)
-            map_hidden(output, lambda hidden: seen.setdefault(number, hidden))
-
-        return collect
-
-    handles = [layer.module.register_forward_hook(collector(layer.numbers)) for layer in layers]
-    try:
-        yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _mean(hidden: Tensor, batch: Batch) -> Tensor:

@@ -28,6 +28,26 @@ def write_page(items: Sequence[Item], results: Results) -> Path:
     ready = finished(items, results)
     if not ready:
         raise DataError(f"{results.folder}: expected a finished item of {', '.join(i.name for i in items)}, got none")
+    for item in ready:
+        drawing = item.figure(results)
+        if drawing is not None:
+            draw(drawing, results.folder / f"{item.name}.svg")
+    page = results.folder / "README.md"
+    write_text(page, "\n".join(page_lines(items, results)))
+    values = {item.name: [verdict.to_dict() for verdict in item.judge(results)] for item in ready}
+    write_text(results.folder / "verdicts.json", json.dumps(values, indent=1) + "\n")
+    return page
+
+
+def page_lines(items: Sequence[Item], results: Results, figures: str = "") -> list[str]:
+    """Return the page about every finished item, title and an empty line first.
+
+    Args:
+        items: What the page is about; those not finished are named.
+        results: What was found.
+        figures: Where the figures are, as seen from the page.
+    """
+    ready = finished(items, results)
     judged = {item.name: item.judge(results) for item in ready}
     lines = ["# The paper's tables and figures, reproduced", "", *_about(results), "", *_verdicts(ready, judged)]
     missing = [item.title for item in items if item not in ready]
@@ -37,29 +57,32 @@ def write_page(items: Sequence[Item], results: Results) -> Path:
         lines += [f"## {item.title}", ""]
         drawing = item.figure(results)
         if drawing is not None:
-            file = results.folder / f"{item.name}.svg"
-            draw(drawing, file)
-            lines += [f"![{drawing.title}]({file.name})", ""]
+            lines += [f"![{drawing.title}]({figures}{item.name}.svg)", ""]
         for table in item.tables(results):
             lines += [f"{escape(table.caption)}.", "", *markdown_table(table), ""]
-    page = results.folder / "README.md"
-    write_text(page, "\n".join(lines))
-    values = {name: [verdict.to_dict() for verdict in own] for name, own in judged.items()}
-    write_text(results.folder / "verdicts.json", json.dumps(values, indent=1) + "\n")
-    return page
+    return lines
 
 
 def _about(results: Results) -> list[str]:
     scale = results.scale
     encoders = "; ".join(f"{own.label} for {role}" for role, own in scale.encoders.items())
     trained = "all training texts" if scale.train_texts is None else f"{scale.train_texts:,} training texts"
-    software = ", ".join(f"{name} {version}" for name, version in versions().items() if version)
+    software = ", ".join(f"{name} {version}" for name, version in _versions(results).items() if version)
     return [
         f"Made by `rsmi reproduce all --scale {scale.name}`. Encoders: {encoders}. {trained}, {scale.num} inputs "
         f"attacked, the first {scale.max_words} words of each; settings that differ from the paper's: "
         f"{_plain(scale.settings) or 'none'}; training: {_plain(scale.training) or 'the presets'}. "
         f"Copies of randomised models are computed by the backend {scale.backend}. {software}.",
     ]
+
+
+def _versions(results: Results) -> dict[str, str | None]:
+    """Return the versions that models were trained with; of this machine where there are none."""
+    files = sorted((results.folder / "models").glob("*.json"))
+    if not files:
+        return versions()
+    found: dict[str, str | None] = json.loads(files[0].read_text(encoding="utf-8"))["versions"]
+    return found
 
 
 def _plain(values: Any) -> str:

@@ -17,6 +17,7 @@ from rsmi.method.inference import Detail, Outcome, Redraw, infer
 from rsmi.method.inputs import check_each
 from rsmi.method.noise import NoisePlan
 from rsmi.method.pretrained import Pretrained
+from rsmi.method.spread import hidden_spread
 from rsmi.method.substitution import SynonymTable
 from rsmi.method.tokens import Encoded, encode, mask_token_id
 from rsmi.method.voting import Smoothed
@@ -49,7 +50,11 @@ class Engine:
         """Where the noise goes in this model."""
         silent = self.config.noise_std == 0  # then a model with fewer layers than `noise_layers` is fine
         layers = () if silent else noise_positions(self.config.noise_layers, self.loaded.encoder.num_layers)
-        return NoisePlan(layers, self.config.noise_std, self.config.embedding_noise_std)
+        units: tuple[float, ...] = ()
+        if layers and self.config.noise_unit == "spread":
+            spread = hidden_spread(self.loaded.encoder, self.loaded.tokenizer)
+            units = tuple(spread[layer] for layer in layers)
+        return NoisePlan(layers, self.config.noise_std, self.config.embedding_noise_std, units)
 
     @property
     def mask_token_id(self) -> int:
@@ -60,17 +65,18 @@ class Engine:
 
     def encode(self, texts: Sequence[TextInput]) -> list[Encoded]:
         """Tokenize up to the length that both the settings and the model allow."""
-        return encode(self.loaded.tokenizer, texts, self._limit)
+        return encode(self.loaded.tokenizer, texts, self.max_tokens)
 
     @property
-    def _limit(self) -> int:
+    def max_tokens(self) -> int:
+        """Tokens read of a text, special ones included."""
         return min(self.config.max_length, self.loaded.encoder.max_tokens or self.config.max_length)
 
     @property
     def words(self) -> WordEncoder:
         """What encodes copies with words hidden or left out."""
         return WordEncoder(
-            self.loaded.tokenizer, self._limit, mask_token_id(self.loaded.tokenizer, self.config.mask_token)
+            self.loaded.tokenizer, self.max_tokens, mask_token_id(self.loaded.tokenizer, self.config.mask_token)
         )
 
     def redrawn(self, text: TextInput, keys: Sequence[int], words: WordEncoder | None = None) -> list[Encoded]:

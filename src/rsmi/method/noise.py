@@ -34,11 +34,19 @@ class NoisePlan:
     layers: tuple[int, ...]
     std: float
     embedding_std: float = 0.0
+    units: tuple[float, ...] = ()
+    """What `std` is a multiple of after each of `layers`; empty: 1 everywhere."""
 
     @property
     def first_layer(self) -> int | None:
         """The first layer after which noise is added, if there is any."""
         return min(self.layers) if self.std > 0 and self.layers else None
+
+    def std_after(self, layer: int) -> float:
+        """Return the standard deviation of the noise after a layer."""
+        if layer not in self.layers:
+            return 0.0
+        return self.std * (self.units[self.layers.index(layer)] if self.units else 1.0)
 
     @property
     def silent(self) -> bool:
@@ -71,13 +79,13 @@ def batch_noise(key: int, device: torch.device) -> NoiseSource:
 
 
 @contextmanager
-def noisy(layers: Sequence[Layer], numbers: Sequence[int], std: float, source: NoiseSource) -> Iterator[None]:
-    """Add N(0, std^2) noise after the layers `numbers` while the block runs."""
+def noisy(layers: Sequence[Layer], plan: NoisePlan, source: NoiseSource) -> Iterator[None]:
+    """Add the plan's noise after its layers while the block runs; that at the embeddings is not added here."""
     handles = []
     try:
         for layer in layers:
-            if std > 0 and set(layer.numbers) & set(numbers):
-                handles.append(layer.module.register_forward_hook(_adder(layer, frozenset(numbers), std, source)))
+            if plan.std > 0 and set(layer.numbers) & set(plan.layers):
+                handles.append(layer.module.register_forward_hook(_adder(layer, plan, source)))
         yield
     finally:
         for handle in handles:
@@ -90,7 +98,7 @@ def noisy_logits(
     """Classify a batch once with fresh noise: -> (batch, classes). `shift` as in `Encoder.logits`."""
     if encoder.stages is not None and not encoder.model.training:
         return _in_stages(encoder, encoder.stages, plan, batch, None, source, shift)
-    with noisy(encoder.layers, plan.layers, plan.std, source):
+    with noisy(encoder.layers, plan, source):
         return encoder.logits(batch, shifted_by_noise(encoder, plan, batch, source, shift))
 
 
@@ -186,7 +194,7 @@ def _after_noise(
 def _noised(hidden: Tensor, plan: NoisePlan, number: int, source: NoiseSource, tokens: int) -> Tensor:
     shape = torch.Size((hidden.shape[0], tokens, hidden.shape[2]))
     noise = source(number, shape)[:, : hidden.shape[1]]  # the last layer is there for the first token only
-    return torch.add(hidden, noise.to(hidden), alpha=plan.std)
+    return torch.add(hidden, noise.to(hidden), alpha=plan.std_after(number))
 
 
 def shifted_by_noise(
@@ -200,7 +208,7 @@ def shifted_by_noise(
     return noise if shift is None else shift + noise
 
 
-def _adder(layer: Layer, noisy_numbers: frozenset[int], std: float, source: NoiseSource) -> Callable[..., Any]:
+def _adder(layer: Layer, plan: NoisePlan, source: NoiseSource) -> Callable[..., Any]:
     calls = 0
 
     def add_noise(module: nn.Module, _args: object, output: Any) -> Any:
@@ -212,7 +220,8 @@ def _adder(layer: Layer, noisy_numbers: frozenset[int], std: float, source: Nois
                 f"expected one forward pass of {type(module).__name__}, whose layers share weights, got another; "
                 "open a new noisy block for each pass"
             )
-        if number not in noisy_numbers:
+        std = plan.std_after(number)
+        if std == 0:
             return output
         return map_hidden(output, lambda hidden: hidden + (std * source(number, hidden.shape)).to(hidden))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +90,12 @@ def load_pretrained(
     _check_missing(source, encoder, missing, trained)
     _draw_head(model, missing, key)
     return Pretrained(encoder, tokenizer, bool(missing))
+
+
+def take_over(fresh: Pretrained, trained: Pretrained, weights: Mapping[str, torch.Tensor]) -> None:
+    """Give a freshly loaded model the weights of one that is spread over processes, and what was measured on it."""
+    fresh.encoder.model.load_state_dict(weights)
+    fresh.encoder.model.config = trained.encoder.model.config
 
 
 def _load_model(location: str, config: PretrainedConfig, dtype: torch.dtype) -> tuple[PreTrainedModel, list[str]]:

@@ -48,7 +48,7 @@ class RsmiObjective(Objective):
             # the gradient of the unmasked input, added at every position of the masked one (as the authors' code does)
             shift = gradient.gradient * (self.embedding_step / self.batch_size)
         source = batch_noise(derive(step.key, "loss"), self.encoder.device)
-        step.until_backward.enter_context(noisy(self.encoder.layers, self.plan.layers, self.plan.std, source))
+        step.until_backward.enter_context(noisy(self.encoder.layers, self.plan, source))
         shift = shifted_by_noise(self.encoder, self.plan, masked, source, shift)
         return step.criterion(self.encoder.logits(masked, shift, step.model), step.labels)
 
