@@ -89,7 +89,7 @@ class Stop(Exception):
 
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_records(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, broken = make(folder="whole"), make(folder="broken")
-    run_all("table3", whole)
+    run_all("figure3", whole)
     done: list[str] = []
     do = running._do
 
@@ -103,15 +103,15 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_records(make: Make, m
     monkeypatch.setattr(running, "_do", failing)
     for _ in range(2):
         with pytest.raises(Stop):
-            run_all("table3", broken)
-    run_all("table3", broken)
+            run_all("figure3", broken)
+    run_all("figure3", broken)
     names = [name for name in done if name != "stop"]
-    assert len(names) == len(set(names)) == len(steps_of(items_of("table3"), broken[0].scale))
+    assert len(names) == len(set(names)) == len(steps_of(items_of("figure3"), broken[0].scale))
     for file in sorted((whole[0].folder / "records").iterdir()):
         paths = (file, broken[0].folder / "records" / file.name)
         lines = [path.read_text(encoding="utf-8").splitlines()[1:] for path in paths]
         assert lines[0] == lines[1]
-    assert run_all("table3", broken) == []
+    assert run_all("figure3", broken) == []
 
 
 def test_a_half_written_run_of_records_is_finished(make: Make) -> None:

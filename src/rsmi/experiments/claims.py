@@ -249,8 +249,8 @@ def figure4(results: Results) -> list[Verdict]:
     stable, lucky = [], []
     for encoder in results.scale.compared:
         found, name = results.measure(grids.repeated(encoder)), results.scale.encoders[encoder].label
-        clean = 100 * found["clean"]["std"]
-        stable.append((name, _constant(1.0 - clean)))
+        if "clean" in found:
+            stable.append((name, _constant(1.0 - 100 * found["clean"]["std"])))
         if "adversarial" in found:
             own = found["adversarial"]
             low, high = wilson_interval(round(own["mean"] * own["texts"]), own["texts"])

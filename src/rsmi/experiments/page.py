@@ -58,7 +58,7 @@ def page_lines(items: Sequence[Item], results: Results, figures: str = "") -> li
         drawing = item.figure(results)
         if drawing is not None:
             lines += [f"![{drawing.title}]({figures}{item.name}.svg)", ""]
-        for table in item.tables(results):
+        for table in filter(None, item.tables(results)):  # where no attack succeeded, some have no rows
             lines += [f"{escape(table.caption)}.", "", *markdown_table(table), ""]
     return lines
 

@@ -22,6 +22,7 @@ from transformers import (
     T5ForSequenceClassification,
 )
 
+from rsmi.method.pretrained import quiet
 from rsmi.seeds import derive, generator, global_state_kept
 
 _PARTS = (
@@ -47,8 +48,9 @@ def _write_model(folder: Path) -> Path:
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
                 parameter.normal_(0.0, 0.3, generator=generator(derive("tiny", name)))
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with quiet():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     return folder
 
 
