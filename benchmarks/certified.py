@@ -4,8 +4,9 @@ r"""Certified accuracy of models trained for it, and attacks on their certificat
 
 For each data set and kind: train a model at one level of randomness, certify 60 dev texts with few draws at several
 levels, keep the one with the best mean certified accuracy over the radii shown (chosen on dev texts only), certify
-`--num` test texts at n = 1,000 and failure probability 0.001, and attack every certificate from inside. Everything goes through the command line, and whatever is finished is left alone, so that an
-interrupted run goes on. Writes certificates and README.md.
+`--num` test texts at n = 1,000 and failure probability 0.001, and attack every certificate from inside. Everything
+goes through the command line, and whatever is finished is left alone, so that an interrupted run goes on. Writes
+certificates and README.md.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from environment import environment
 from rsmi.evaluation.certifying import CertifiedAccuracy, read_certificates
 
 WORDS = (0.0, 1.0, 2.0, 3.0, 5.0)
-SHARES = (0.0, 0.5, 1.0, 1.5, 2.0)
+RADII = (0.0, 0.05, 0.1, 0.15, 0.2)
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,7 @@ def mean_accuracy(file: Path) -> float:
 def counts(file: Path) -> tuple[CertifiedAccuracy, list[float]]:
     """Return what a file holds and the radii to show it at."""
     header, records = read_certificates(file)
-    std = records[0].certificate.noise_std
-    radii = list(WORDS) if header["certify"]["kind"] == "l0-mask" else [share * std for share in SHARES]
+    radii = list(WORDS if header["certify"]["kind"] == "l0-mask" else RADII)
     return CertifiedAccuracy.of(list(records.values())), radii
 
 
