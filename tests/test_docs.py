@@ -59,7 +59,7 @@ def test_the_commands_of_the_readme_run_one_after_the_other(few_texts, monkeypat
 
 def test_the_python_code_of_the_pages_runs(few_texts):
     names: dict[str, object] = {}
-    for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("attacks", "certificates"))):
+    for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("attacks", "certificates", "guard"))):
         for code in blocks(page, "python"):
             exec(compile(code, page.name, "exec"), names)
 

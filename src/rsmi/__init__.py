@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rsmi.data import TextDataset, load_data
     from rsmi.defense import Defense
     from rsmi.errors import NotCertifiable, RsmiError
+    from rsmi.guard import Guard
     from rsmi.presets import load_preset
     from rsmi.records import Prediction, Token
     from rsmi.report import Report
@@ -19,6 +20,7 @@ __all__ = [
     "Certificate",
     "CertifyConfig",
     "Defense",
+    "Guard",
     "NotCertifiable",
     "Prediction",
     "Report",
@@ -37,6 +39,7 @@ _HOMES = {
     "Certificate": "rsmi.certify",
     "CertifyConfig": "rsmi.certify",
     "Defense": "rsmi.defense",
+    "Guard": "rsmi.guard",
     "NotCertifiable": "rsmi.errors",
     "Prediction": "rsmi.records",
     "Report": "rsmi.report",
