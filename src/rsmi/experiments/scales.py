@@ -183,8 +183,7 @@ PAPER: Final = Scale(
 """The paper's setting: needs GPUs and a model hub."""
 
 # MiniLM's hidden states spread by about 0.5 (benchmarks/results/spread.md), so that the paper's sigma of 0.2 is about
-# 0.4 of it; those of the
-# other two spread by about 0.2 and by 21 to 76, where an absolute sigma means something else.
+# 0.4 of it; those of the other two spread by about 0.2 and by 21 to 76, where an absolute sigma means something else.
 _SPREAD: Final = {"noise_std": 0.4, "noise_unit": "spread"}
 SMALL: Final = Scale(
     name="small",
