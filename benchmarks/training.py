@@ -9,33 +9,16 @@ import json
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
-from transformers import TrainerCallback
 
 from environment import environment
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig, load_data
+from rsmi.evaluation.timing import Clock
 
 METHODS = ("finetune", "rsmi", "freelb", "infobert")
 BATCH, LENGTH, SEED = 16, 64, 0
-
-
-class Clock(TrainerCallback):
-    """Notes the seconds of each update."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self._start = 0.0
-
-    def on_step_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:
-        """Start the clock."""
-        self._start = time.perf_counter()
-
-    def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
-        """Stop the clock."""
-        self.seconds.append(time.perf_counter() - self._start)
 
 
 def main() -> None:

@@ -190,16 +190,16 @@ def inference_times(
             classifier.predict(list(texts))
             if number:
                 seconds[name].append(time.perf_counter() - started)
-    base = next(iter(seconds.values()))
     return [
-        InferenceTime(
-            name=name,
-            seconds=tuple(own),
-            ratios=tuple(one / unit for one, unit in zip(own, base, strict=True)),
-            texts=len(texts),
-        )
-        for name, own in seconds.items()
+        InferenceTime(name=name, seconds=tuple(seconds[name]), ratios=ratios, texts=len(texts))
+        for name, ratios in to_first(seconds).items()
     ]
+
+
+def to_first(seconds: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    """Return times as multiples of those that come first, repeat by repeat."""
+    base = next(iter(seconds.values()))
+    return {name: tuple(one / unit for one, unit in zip(own, base, strict=True)) for name, own in seconds.items()}
 
 
 def fooled_pairs(records: Sequence[AttackRecord]) -> list[tuple[TextInput, TextInput]]:

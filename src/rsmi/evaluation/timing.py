@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 from rsmi.classifier import RsmiClassifier
 from rsmi.config import TrainConfig
 from rsmi.errors import InputError
-from rsmi.evaluation.analyses import spread_of
+from rsmi.evaluation.analyses import spread_of, to_first
 from rsmi.records import Label, TextInput
 
 _WARM_UP = 2  # updates
@@ -71,12 +71,7 @@ def training_times(
             short = replace(classifier.train_config or TrainConfig(), epochs=1, dev_fraction=0.0, patience=None)
             classifier.fit(texts, labels, short, callbacks=[clock])
             seconds[name].append(statistics.median(clock.seconds[_WARM_UP:] or clock.seconds))
-    base = next(iter(seconds.values()))
     return [
-        TrainingTime(
-            name=name,
-            seconds=tuple(own),
-            ratios=tuple(one / unit for one, unit in zip(own, base, strict=True)),
-        )
-        for name, own in seconds.items()
+        TrainingTime(name=name, seconds=tuple(seconds[name]), ratios=ratios)
+        for name, ratios in to_first(seconds).items()
     ]
