@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from rsmi.data import TextDataset, load_data
     from rsmi.defense import Defense
     from rsmi.errors import NotCertifiable, RsmiError
+    from rsmi.method.monitoring import under_attack
     from rsmi.presets import load_preset
     from rsmi.records import Prediction, Token
     from rsmi.report import Report
+    from rsmi.scoring import score_file
 
 __all__ = [
     "Certificate",
@@ -30,6 +32,8 @@ __all__ = [
     "TrainConfig",
     "load_data",
     "load_preset",
+    "score_file",
+    "under_attack",
 ]
 __version__ = version("rsmi")
 
@@ -48,6 +52,8 @@ _HOMES = {
     "TrainConfig": "rsmi.config",
     "load_data": "rsmi.data",
     "load_preset": "rsmi.presets",
+    "score_file": "rsmi.scoring",
+    "under_attack": "rsmi.method.monitoring",
 }
 
 
