@@ -106,7 +106,7 @@ class Parts:
             shutil.rmtree(self.folder)
         except OSError as error:
             raise DataError(
-                f"{self.folder}: cannot be removed ({error.strerror or error}); {self.out} is complete, so do it by hand"
+                f"{self.folder}: cannot be removed ({error.strerror or error}); {self.out} is complete: do it by hand"
             ) from error
 
     def _put(self, target: Path, write: Callable[[Path], Any], fresh: Path | None = None) -> None:
