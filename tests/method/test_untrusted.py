@@ -18,6 +18,7 @@ from rsmi.errors import CheckpointError
 from rsmi.method.pretrained import load_pretrained
 from rsmi.resources.hub_models import open_model
 from tiny import save_tiny
+from toy import CONFIG
 
 
 class Trap:
@@ -60,7 +61,7 @@ def refused(folder: Path, ran: Path, match: str) -> None:
 
 
 def test_the_folder_of_these_tests_loads_as_it_is(folder):
-    assert RsmiClassifier.from_pretrained(folder, seed=0).predict(["good film"]).shape == (1,)
+    assert RsmiClassifier.from_pretrained(folder, CONFIG, seed=0).predict(["good film"]).shape == (1,)
 
 
 def test_a_pickle_in_the_place_of_the_weights_is_refused_unread(folder, ran):
@@ -134,7 +135,7 @@ def test_an_index_that_names_a_pickle_is_refused_unread(folder, ran):
 
 def test_an_index_of_shards_in_the_folder_loads(folder):
     sharded(folder, "model-00001-of-00001.safetensors")
-    assert RsmiClassifier.from_pretrained(folder, seed=0).predict(["good film"]).shape == (1,)
+    assert RsmiClassifier.from_pretrained(folder, CONFIG, seed=0).predict(["good film"]).shape == (1,)
 
 
 @pytest.mark.parametrize("broken", ["[1]", "{", '{"weight_map": [1]}', "[" * 100_000])

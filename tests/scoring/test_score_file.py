@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from dataclasses import replace
 
@@ -418,6 +419,29 @@ def test_a_folder_of_somebody_else_is_left_alone(clf, tmp_path):
     with pytest.raises(DataError, match="got other files"):
         score_file(clf, file, tmp_path / "out.jsonl", resume=True)
     assert (tmp_path / "out.jsonl.parts" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_file_in_the_place_of_the_folder_is_left_alone(clf, tmp_path):
+    file = write_rows(tmp_path / "in.jsonl", ROWS)
+    (tmp_path / "out.jsonl.parts").write_text("years of work")
+    with pytest.raises(DataError, match="expected a folder for the parts"):
+        score_file(clf, file, tmp_path / "out.jsonl", resume=True)
+    assert (tmp_path / "out.jsonl.parts").read_text() == "years of work"
+
+
+def test_a_full_disk_is_one_sentence_and_the_chunks_done_are_kept(clf, tmp_path):
+    """Parts fit, their whole does not."""
+    file, out = write_rows(tmp_path / "in.jsonl", ROWS), tmp_path / "out.jsonl"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+        with pytest.raises(DataError, match="cannot write there: File too large; the chunks done are kept"):
+            score_file(clf, file, out, chunk_rows=6)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not out.exists()
+    assert score_file(clf, file, out, chunk_rows=6, resume=True).resumed == 40
+    assert len(read_rows(out)) == 40
 
 
 def test_an_input_that_changes_under_way_is_noticed(clf, tmp_path, monkeypatch):

@@ -83,6 +83,8 @@ def plain_table(table: Any, origin: Path) -> Any:
     for place, field in enumerate(table.schema):
         if not _is_plain(field.type):
             try:
+                if _holds_bytes(field.type):  # arrow would take them for UTF-8, and stop at the first that is not
+                    raise pa.ArrowNotImplementedError("bytes are no text")
                 column = table.column(place).cast(pa.string())
             except pa.ArrowException as error:
                 raise DataError(

@@ -51,20 +51,16 @@ class Parts:
         Raises:
             DataError: If the folder belongs to another run; the message says what differs.
         """
-        path = self.folder / _MANIFEST
         wanted = json.loads(json.dumps(manifest))  # as it looks after a round trip through JSON
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if not path.exists():
-                if any(not path.name.startswith(f".{_MANIFEST}.") for path in self.folder.iterdir()):
-                    raise DataError(f"{self.folder}: expected the parts of an interrupted run, got other files")
-                self._put(path, lambda fresh: fresh.write_text(json.dumps(wanted, indent=1), encoding="utf-8"))
-                return
-            known = dict(json.loads(path.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise DataError(f"{self.folder}: cannot keep the run there: {error.strerror or error}") from error
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{path}: expected the manifest of a run, got a damaged one; remove the folder") from error
+        known = self._manifest()
+        if known is None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                text = json.dumps(wanted, indent=1)
+                self._put(self.folder / _MANIFEST, lambda fresh: fresh.write_text(text, encoding="utf-8"))
+            except OSError as error:
+                raise DataError(f"{self.folder}: cannot keep the run there: {error.strerror or error}") from error
+            return
         differing = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
         if differing:
             shown = "; ".join(f"{name} was {known.get(name)!r}, is {wanted.get(name)!r}" for name in differing)
@@ -108,6 +104,24 @@ class Parts:
             raise DataError(
                 f"{self.folder}: cannot be removed ({error.strerror or error}); {self.out} is complete: do it by hand"
             ) from error
+
+    def _manifest(self) -> dict[str, Any] | None:
+        """Return what the folder belongs to; None where there is nothing in it yet."""
+        path = self.folder / _MANIFEST
+        if not path.exists():
+            if self.folder.is_file():
+                raise DataError(f"{self.folder}: expected a folder for the parts of the run, got a file; move it away")
+            begun = self.folder.iterdir() if self.folder.exists() else ()
+            if any(not other.name.startswith(f".{_MANIFEST}.") for other in begun):
+                raise DataError(f"{self.folder}: expected the parts of an interrupted run, got other files")
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: expected the manifest of a run, got a damaged one; remove the folder") from error
+        if not isinstance(found, dict):
+            raise DataError(f"{path}: expected the manifest of a run, got a damaged one; remove the folder")
+        return found
 
     def _put(self, target: Path, write: Callable[[Path], Any], fresh: Path | None = None) -> None:
         fresh = fresh or target.with_name(f".{target.name}.{os.getpid()}")

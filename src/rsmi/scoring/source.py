@@ -98,9 +98,18 @@ class Source:
         rows, number = scan_rows(self.path), 0
         while held := list(islice(rows, self.rows)):
             read = [_read(row, self.columns) for row in held]
-            values = [{} if isinstance(row, DataError) else row.values for row in held]
+            values = [self._kept(row) for row in held]
             yield Chunk(number, values, tuple(text for text, _ in read), tuple(error for _, error in read))
             number += 1
+
+    def _kept(self, row: Row | DataError) -> dict[str, object]:
+        """Return the values of a row that go into the result; what should be a text and is none of any kind is not."""
+        if isinstance(row, DataError):
+            return {}
+        texts = (self.columns.text, self.columns.pair)
+        return {
+            name: None if name in texts and not isinstance(value, str) else value for name, value in row.values.items()
+        }
 
     def _of_tables(self, text_only: bool) -> Iterator[Chunk]:
         names = [name for name in (self.columns.text, self.columns.pair) if name is not None]
