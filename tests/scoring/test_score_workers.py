@@ -17,6 +17,7 @@ from rsmi.scoring.answers import Answering, answer
 from rsmi.workers import in_processes, on_ray
 from scored_files import ROWS, write_rows
 
+pytestmark = pytest.mark.slow  # every worker is a process that imports torch
 TEXTS = [row["text"] for row in ROWS]
 PARTS = [(number, TEXTS[start : start + 5]) for number, start in enumerate(range(0, 40, 5))]
 
@@ -43,28 +44,21 @@ def test_several_processes_write_the_file_of_one(clf, tmp_path):
     assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
 
 
-def test_what_a_killed_process_was_at_is_done_again(work, expected):
-    found = {}
-    for (number, _), cells in in_processes(work, lambda _: iter(PARTS), 2):
-        if not found:
-            os.kill(spawned()[0].pid, signal.SIGKILL)
-        assert number not in found
-        found[number] = cells
-    assert found == expected
-
-
-def test_tasks_are_taken_only_as_workers_become_free(work):
-    taken, done = [], 0
+def test_what_a_killed_process_was_at_is_done_again_and_tasks_are_taken_as_workers_become_free(work, expected):
+    found, taken = {}, []
 
     def tasks(_workers):
         for part in PARTS:
             taken.append(part)
             yield part
 
-    for _ in in_processes(work, tasks, 2):
-        assert len(taken) <= done + 3  # two at work and the next one
-        done += 1
-    assert done == len(PARTS)
+    for (number, _), cells in in_processes(work, tasks, 2):
+        assert len(taken) <= len(found) + 3  # two at work and the next one
+        if not found:
+            os.kill(spawned()[0].pid, signal.SIGKILL)
+        assert number not in found
+        found[number] = cells
+    assert found == expected
 
 
 def test_a_model_that_workers_cannot_load_is_their_error_not_a_riddle(clf, model, tmp_path):

@@ -184,7 +184,7 @@ def _roc(name: str, seen: Sequence[Seen], scores: Array, seed: int) -> Roc:
 
 def _wins(attacked: Array, clean: Array) -> Array:
     """Return which attacked text scores higher than which clean one, (attacked, clean); a tie is half a win."""
-    return (attacked[:, None] > clean).astype(float) + 0.5 * (attacked[:, None] == clean)
+    return np.where(attacked[:, None] > clean, 1.0, 0.5 * (attacked[:, None] == clean))
 
 
 def _resampled(seen: Sequence[Seen], attacked: Array, wins: Array, seed: int) -> Iterator[float]:
