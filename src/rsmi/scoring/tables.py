@@ -12,7 +12,7 @@ from rsmi.scoring.answers import Cells, Column
 from rsmi.scoring.source import Chunk
 
 _GROUP_ROWS: Final = 2**16
-_GROUP_BYTES: Final = 2**26  # a row group of the result is written once it holds that many rows or bytes
+_GROUP_BYTES: Final = 2**24  # a row group of the result is written once it holds that many rows or bytes
 
 
 @dataclass(frozen=True, slots=True)
