@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import shutil
 from dataclasses import replace
@@ -446,17 +445,22 @@ def test_a_full_disk_is_one_sentence_and_the_chunks_done_are_kept(clf, tmp_path)
 
 def test_an_input_that_changes_under_way_is_noticed(clf, tmp_path, monkeypatch):
     file = write_rows(tmp_path / "in.jsonl", ROWS)
-    explain_iter = RsmiClassifier.explain_iter
+    explain_iter, calls = RsmiClassifier.explain_iter, []
 
     def explain(self, texts):
-        with file.open("a") as more:
-            more.write(json.dumps(ROWS[0]) + "\n")
+        calls.append(1)
+        if len(calls) == 3:
+            write_rows(file, [{**row, "note": "other"} for row in ROWS])
         return explain_iter(self, texts)
 
-    monkeypatch.setattr(RsmiClassifier, "explain_iter", explain)
-    with pytest.raises(DataError, match="changed while it was scored"):
-        score_file(clf, file, tmp_path / "out.jsonl")
-    assert not (tmp_path / "out.jsonl").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(RsmiClassifier, "explain_iter", explain)
+        with pytest.raises(DataError, match="changed while it was scored; the chunks done before that are kept"):
+            score_file(clf, file, tmp_path / "out.jsonl", chunk_rows=6)
+    assert len(list((tmp_path / "out.jsonl.parts").glob("part-*"))) == 2
+    write_rows(file, ROWS)
+    score_file(clf, file, tmp_path / "out.jsonl", chunk_rows=6, resume=True)
+    assert [row["note"] for row in read_rows(tmp_path / "out.jsonl")] == [row["note"] for row in ROWS]
 
 
 def test_workers_need_a_model_that_they_can_load(model, tmp_path):

@@ -101,16 +101,17 @@ def score_file(
     check_names(found.names, added, str(path))
     asked = {"on_error": on_error, "prefix": prefix, "columns": asdict(source.columns)}
     parts.claim({**_about(classifier, source), **asked})
-    left = parts.missing(-(-found.rows // rows))
+    num = -(-found.rows // rows)
+    left = parts.missing(num)
     resumed = found.rows - sum(min(rows, found.rows - number * rows) for number in left)
     with _bar(classifier, "score", found.rows, resumed) as bar:
         for chunk, answers in _classified(source, left, run):
+            if _stamp(path) != before:  # what was read may be neither the old file nor the new one
+                raise DataError(f"{path}: changed while it was scored; the chunks done before that are kept")
             cells = rows_of(answers, chunk.errors, added)
             parts.save(chunk.number, partial(form.write, chunk=chunk, added=cells))
             bar.update(len(chunk))
-    if _stamp(path) != before:
-        raise DataError(f"{path}: changed while it was scored; remove {parts.folder} and score it again")
-    parts.finish(-(-found.rows // rows), form.join)
+    parts.finish(num, form.join)
     return Scored(out=str(target), rows=found.rows, skipped=found.bad, resumed=resumed)
 
 
