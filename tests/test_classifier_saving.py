@@ -54,8 +54,8 @@ def test_a_round_trip_keeps_labels_probabilities_and_votes(family, classes, tiny
 def test_a_saved_folder_holds_safetensors_and_nothing_that_runs_code(family, tiny_folder, tmp_path):
     RsmiClassifier.from_pretrained(tiny_folder(family), CONFIG).save_pretrained(tmp_path / "model")
     names = {path.name for path in (tmp_path / "model").rglob("*")}
-    assert {"config.json", "model.safetensors", "rsmi_config.json", "tokenizer.json"} <= names
-    assert {Path(name).suffix for name in names} <= {".json", ".safetensors", ".txt", ".model", ".jinja"}
+    assert {"README.md", "config.json", "model.safetensors", "rsmi_config.json", "tokenizer.json"} <= names
+    assert {Path(name).suffix for name in names} <= {".json", ".md", ".safetensors", ".txt", ".model", ".jinja"}
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if not family.endswith("-encoder")])

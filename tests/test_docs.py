@@ -24,7 +24,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def rsmi_commands() -> list[list[str]]:
-    names = ("training", "attacks", "evaluation", "speed", "certificates")
+    names = ("training", "attacks", "evaluation", "speed", "certificates", "scoring")
     pages = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in names)]
     lines = [line for page in pages for block in blocks(page, "bash") for line in block.splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("rsmi ")]
@@ -32,12 +32,13 @@ def rsmi_commands() -> list[list[str]]:
 
 @pytest.fixture
 def few_texts(monkeypatch, tmp_path):
-    """Run in an empty folder, on a few texts of each set."""
+    """Run in a folder with nothing but the file that the pages score, on a few texts of each set."""
     take = TextDataset.take
     monkeypatch.setattr(
         TextDataset, "take", lambda self, n, seed, stratified=False: take(self, min(n, 40), seed, stratified)
     )
     monkeypatch.chdir(tmp_path)
+    Path("reviews.csv").write_text("id,text\n1,A joy to watch.\n2,Dull from start to end.\n", encoding="utf-8")
 
 
 def test_the_readme_has_commands_and_code():
@@ -59,7 +60,8 @@ def test_the_commands_of_the_readme_run_one_after_the_other(few_texts, monkeypat
 
 def test_the_python_code_of_the_pages_runs(few_texts):
     names: dict[str, object] = {}
-    for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("attacks", "certificates", "guard"))):
+    names_of_pages = ("attacks", "certificates", "guard", "scoring", "monitoring")
+    for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in names_of_pages)):
         for code in blocks(page, "python"):
             exec(compile(code, page.name, "exec"), names)
 

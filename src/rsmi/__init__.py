@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from rsmi.defense import Defense
     from rsmi.errors import NotCertifiable, RsmiError
     from rsmi.guard import Guard
+    from rsmi.method.monitoring import under_attack
     from rsmi.presets import load_preset
     from rsmi.records import Prediction, Token
     from rsmi.report import Report
+    from rsmi.scoring import score_file
 
 __all__ = [
     "Certificate",
@@ -32,6 +34,8 @@ __all__ = [
     "TrainConfig",
     "load_data",
     "load_preset",
+    "score_file",
+    "under_attack",
 ]
 __version__ = version("rsmi")
 
@@ -51,6 +55,8 @@ _HOMES = {
     "TrainConfig": "rsmi.config",
     "load_data": "rsmi.data",
     "load_preset": "rsmi.presets",
+    "score_file": "rsmi.scoring",
+    "under_attack": "rsmi.method.monitoring",
 }
 
 

@@ -15,7 +15,8 @@ from tqdm.auto import tqdm
 from rsmi.certify import Certificate, CertifyConfig, certify_texts, open_smoothing
 from rsmi.config import RsmiConfig, TrainConfig
 from rsmi.method.engine import Engine
-from rsmi.method.inputs import as_texts, check_each, from_pipeline, to_pipeline
+from rsmi.method.inputs import as_texts, check_each
+from rsmi.pipeline import RsmiPipeline
 from rsmi.records import TextInput
 from rsmi.settings import by_owner, updated
 
@@ -62,17 +63,24 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class PipelineStyle:
-    """Lets a classifier be called like a text-classification pipeline of transformers."""
+    """Lets a classifier be used where a text-classification pipeline of transformers is expected."""
 
-    def __call__(self, inputs: Any, top_k: int | None = 1) -> Any:
+    def as_pipeline(self, **choices: Any) -> RsmiPipeline:
+        """Return an object that is called like a transformers text-classification pipeline; see `RsmiPipeline`.
+
+        Args:
+            **choices: Defaults of its calls, such as `top_k=None`.
+        """
+        return RsmiPipeline(self, **choices)  # type: ignore[arg-type]
+
+    def __call__(self, inputs: Any, **choices: Any) -> Any:
         """Classify like a transformers text-classification pipeline: dicts with `label` and `score`.
 
         Args:
-            inputs: A text, a `{"text": ..., "text_pair": ...}`, or a list of either.
-            top_k: 1 for the best class of each text; another number, or None for all, gives a list for each text.
+            inputs: A text, a `{"text": ..., "text_pair": ...}`, a list of either, or an iterable to be streamed.
+            **choices: `top_k`: None for all classes, or how many, gives a list for each text.
         """
-        scores = self.predict_proba(from_pipeline(inputs))  # type: ignore[attr-defined]
-        return to_pipeline(inputs, scores, tuple(self.classes_.tolist()), top_k)  # type: ignore[attr-defined]
+        return self.as_pipeline()(inputs, **choices)
 
 
 class Certifying:

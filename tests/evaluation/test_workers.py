@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ray_cluster import ray_cluster
 from rsmi import RsmiClassifier
 from rsmi.errors import ConfigError, WorkerError
 from rsmi.evaluation.attacking import describe_run, read_run
@@ -101,7 +100,7 @@ def test_an_error_of_a_worker_is_the_error_of_the_run(job):
         dict(replace(job, protocol="none").open().run([0]))
     broken = replace(job, attack_settings={"no_such_setting": 1})
     with pytest.raises(ConfigError, match="no_such_setting"):
-        broken.open()
+        list(run_in_processes(broken, [0], 2))
 
 
 def test_a_run_resumed_by_more_workers_ends_with_the_same_file(job, expected, tmp_path: Path):
@@ -119,35 +118,15 @@ def test_a_run_resumed_by_more_workers_ends_with_the_same_file(job, expected, tm
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A real cluster: a head started by its own command, with room for two workers."""
-    ray = Path(sys.executable).with_name("ray")
-    environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
-    started = subprocess.run(
-        [ray, "start", "--head", "--port=0", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"],
-        capture_output=True,
-        text=True,
-        env=environ,
-        check=False,
-    )
-    assert started.returncode == 0, started.stderr
-    yield "auto"
-    subprocess.run([ray, "stop", "--force"], capture_output=True, check=False, env=environ)
-
-
-def actors() -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = " ".join(process.info["cmdline"] or [])
-        if line.startswith("ray::_Actor"):
-            found.append(process)
-    return found
+    with ray_cluster() as started:
+        yield started
 
 
 def test_a_cluster_gives_the_same_records_although_a_worker_is_killed(job, expected, cluster):
     found = {}
-    for place, record in run_on_ray(job, range(24), cluster, workers=2):
+    for place, record in run_on_ray(job, range(24), cluster.address, workers=2):
         if not found:
-            killed = actors()
+            killed = cluster.actors()
             assert killed
             killed[0].send_signal(signal.SIGKILL)
         found[place] = record

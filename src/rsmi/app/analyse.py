@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rsmi.app.attack import AttackName, MaxQueries, Workers, run_shown
+from rsmi.app.monitoring import monitoring
 from rsmi.app.options import Backend, Device, Dtype, Json, TokenBudget, Variant
 
 analyse = typer.Typer(
@@ -17,6 +18,8 @@ analyse = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+analyse.command()(monitoring)
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by rsmi train, or any classifier.")]
 Records = Annotated[Path, typer.Argument(metavar="RUN", help="Records written by rsmi attack.")]

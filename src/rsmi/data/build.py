@@ -33,7 +33,7 @@ def build_texts(rows: Iterator[Row], choice: Columns, source: str) -> Iterator[T
         return
     columns = find_text_columns(first.values, choice, source)
     for row in chain([first], rows):
-        yield _text_of(row, columns)
+        yield text_of(row, columns)
 
 
 def build_dataset(rows: Iterator[Row], choice: Columns, origin: Origin, *, untyped: bool) -> TextDataset:
@@ -59,7 +59,7 @@ def build_dataset(rows: Iterator[Row], choice: Columns, origin: Origin, *, untyp
     values: list[object] = []
     wheres: list[str] = []
     for row in chain([first], rows):
-        texts.append(_text_of(row, text_columns))
+        texts.append(text_of(row, text_columns))
         values.append(_value(row, label_column))
         wheres.append(row.where)
     labels = _labels_of(values, wheres, untyped)
@@ -79,7 +79,12 @@ def _labels_of(values: Sequence[object], wheres: Sequence[str], untyped: bool) -
     return labels_from_values(values, wheres)
 
 
-def _text_of(row: Row, columns: TextColumns) -> TextInput:
+def text_of(row: Row, columns: TextColumns) -> TextInput:
+    """Return the text or pair of a row.
+
+    Raises:
+        DataError: If there is none; the message names the file and the row.
+    """
     text = _checked_text(row, columns.text)
     return text if columns.pair is None else (text, _checked_text(row, columns.pair))
 

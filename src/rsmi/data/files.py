@@ -6,27 +6,28 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rsmi.data.build import Origin, build_dataset, build_texts
 from rsmi.data.columns import Columns
 from rsmi.data.dataset import TextDataset
-from rsmi.data.delimited import read_delimited
-from rsmi.data.lines import BrokenLineError, read_lines
-from rsmi.data.rows import Row
+from rsmi.data.delimited import scan_delimited
+from rsmi.data.lines import BrokenFileError, BrokenLineError, read_lines
+from rsmi.data.parquet import parquet_rows
+from rsmi.data.rows import Row, strictly
 from rsmi.errors import DataError
 from rsmi.records import TextInput
 
 FORMATS: Final = ".csv, .tsv, .jsonl, .ndjson (each also with .gz) or .parquet"
 """The file name endings that can be read, for messages."""
-_DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
+DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
+"""The endings of delimited files, and what parts their fields."""
 _JSON_LINES: Final = (".jsonl", ".ndjson")
-_BATCH_ROWS: Final = 1024
 
 
 def has_data_suffix(path: str | Path) -> bool:
     """Whether the file name ends in one of the formats that can be read."""
-    return _format_of(Path(path)) is not None
+    return _known_ending(Path(path)) is not None
 
 
 def iter_rows(path: str | Path) -> Iterator[Row]:
@@ -35,13 +36,22 @@ def iter_rows(path: str | Path) -> Iterator[Row]:
     Raises:
         DataError: At once if the file is missing or of an unknown format, and later at the first broken row.
     """
+    return strictly(scan_rows(path))
+
+
+def scan_rows(path: str | Path) -> Iterator[Row | DataError]:
+    """Yield the rows of a file in constant memory, and in the place of each broken row what is wrong with it.
+
+    Raises:
+        DataError: At once if the file is missing or of an unknown format, later where it cannot be read any further.
+    """
     file = Path(path)
-    kind = _checked_format(file)
-    if kind in _DELIMITERS:
-        return read_delimited(file, _DELIMITERS[kind])
+    kind = format_of(file)
+    if kind in DELIMITERS:
+        return scan_delimited(file, DELIMITERS[kind])
     if kind in _JSON_LINES:
-        return _read_json_lines(file)
-    return _read_parquet(file)
+        return _scan_json_lines(file)
+    return parquet_rows(file)
 
 
 def iter_texts(path: str | Path, text_column: str | None = None, pair_column: str | None = None) -> Iterator[TextInput]:
@@ -73,30 +83,31 @@ def read_file(
     """
     file = Path(path)
     rows = iter_rows(file)
-    kind = _checked_format(file)
+    kind = format_of(file)
     stem = Path(file.stem).stem if file.suffix.lower() == ".gz" else file.stem
     return build_dataset(
         rows,
         Columns(text=text_column, pair=pair_column, label=label_column),
         Origin(name=stem if name is None else name, split="all", source=str(path)),
-        untyped=kind in _DELIMITERS,
+        untyped=kind in DELIMITERS,
     )
 
 
-def _format_of(path: Path) -> str | None:
+def _known_ending(path: Path) -> str | None:
     """Return the ending that tells the format, without `.gz`; None if it is not a known one."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     zipped = bool(suffixes) and suffixes[-1] == ".gz"
     kind = (suffixes[:-1] if zipped else suffixes)[-1:]
     if not kind or (zipped and kind[0] == ".parquet"):
         return None
-    return kind[0] if kind[0] in (*_DELIMITERS, *_JSON_LINES, ".parquet") else None
+    return kind[0] if kind[0] in (*DELIMITERS, *_JSON_LINES, ".parquet") else None
 
 
-def _checked_format(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """Return the ending that tells the format of a file, without `.gz`, after making sure that the file is there."""
     if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long to exist
         raise DataError(f"{path}: expected a file, got a folder; pass a file in it ending in {FORMATS}")
-    kind = _format_of(path)
+    kind = _known_ending(path)
     if kind is None:
         raise DataError(f"{path}: expected a file ending in {FORMATS}, got {path.name!r}; convert or rename it")
     if not os.path.exists(path):
@@ -104,7 +115,7 @@ def _checked_format(path: Path) -> str:
     return kind
 
 
-def _read_json_lines(path: Path) -> Iterator[Row]:
+def _scan_json_lines(path: Path) -> Iterator[Row | DataError]:
     blank: int | None = None
     found = False
     lines = read_lines(path, newline="\n")
@@ -115,16 +126,26 @@ def _read_json_lines(path: Path) -> Iterator[Row]:
         try:
             line = next(lines, None)
         except BrokenLineError as error:
-            raise DataError(f"{where}: {error}") from error
+            broken = DataError(f"{where}: {error}")
+            if isinstance(error, BrokenFileError):
+                raise broken from error
+            found = True
+            yield broken
+            continue
         if line is None:
             break
         if not line.strip():
             blank = blank or number
             continue
         if blank is not None:
-            raise DataError(f"{path.name}, row {blank} (line {blank}): expected an object, got a blank line; remove it")
+            yield DataError(f"{path.name}, row {blank} (line {blank}): expected an object, got a blank line; remove it")
+            blank = None
         found = True
-        yield Row(where, _parse_object(line, where))
+        try:
+            row: Row | DataError = Row(where, _parse_object(line, where))
+        except DataError as error:
+            row = error
+        yield row
     if not found:
         raise DataError(f"{path}: expected one JSON object a line, got an empty file")
 
@@ -144,31 +165,3 @@ def _parse_object(line: str, where: str) -> dict[str, object]:
         kind = type(value).__name__
         raise DataError(f'{where}: expected a JSON object such as {{"text": "..."}}, got {kind}; repair the line')
     return value
-
-
-def _read_parquet(path: Path) -> Iterator[Row]:
-    import pyarrow as pa  # here, not above: CSV users need not wait for it
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with pq.ParquetFile(path) as file:
-            _check_names(file.schema_arrow.names, path)
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                rows: list[dict[str, Any]] = batch.to_pylist()
-                for values in rows:
-                    number += 1
-                    yield Row(f"{path.name}, row {number}", values)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise DataError(
-            f"{path}: expected a Parquet file, got a damaged one after row {number} ({reason}); write it again"
-        ) from error
-
-
-def _check_names(names: list[str], path: Path) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(
-            f"{path}: expected each column name once, got {', '.join(map(repr, twice))} more than once; rename one"
-        )

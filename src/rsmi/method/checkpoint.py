@@ -1,4 +1,4 @@
-"""A trained classifier <-> a folder: an ordinary HF checkpoint and `rsmi_config.json` beside it."""
+"""A trained classifier <-> a folder: an ordinary HF checkpoint, `rsmi_config.json` and a model card beside it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from rsmi.config import RsmiConfig
 from rsmi.errors import CheckpointError, ConfigError, DataError, LabelError, RsmiError
+from rsmi.method.card import MARKER, model_card
 from rsmi.method.encoder import Encoder
 from rsmi.method.inputs import as_classes
 from rsmi.method.pretrained import quiet
@@ -25,6 +26,7 @@ from rsmi.records import Label
 
 FILE_NAME = "rsmi_config.json"
 SYNONYMS = "synonyms.json"
+CARD = "README.md"
 _FORMAT = 1
 
 
@@ -70,6 +72,10 @@ def save(
         with quiet():
             encoder.model.save_pretrained(fresh)
             tokenizer.save_pretrained(fresh)
+        _write_card(target / CARD, fresh / CARD, encoder, settings, version)
+        if settings.synonyms is not None:
+            table = json.dumps(settings.synonyms.to_dict(), ensure_ascii=False)
+            (fresh / SYNONYMS).write_text(table + "\n", encoding="utf-8")
         text = json.dumps(
             {
                 "format": _FORMAT,
@@ -81,10 +87,8 @@ def save(
             indent=2,
             ensure_ascii=False,
         )
-        (fresh / FILE_NAME).write_text(text + "\n", encoding="utf-8")
-        if settings.synonyms is not None:
-            table = json.dumps(settings.synonyms.to_dict(), ensure_ascii=False)
-            (fresh / SYNONYMS).write_text(table + "\n", encoding="utf-8")
+        (fresh / FILE_NAME).write_text(text + "\n", encoding="utf-8")  # last: without it a folder is no checkpoint
+        _sync(fresh)
         os.chmod(fresh, 0o755)  # mkdtemp makes folders private
         _swap(fresh, target)
     except BaseException as error:
@@ -114,7 +118,7 @@ def read_settings(folder: str | Path) -> Settings:
         raise CheckpointError(f"{path}: {error}") from error
     except RsmiError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
             f"{path}: expected JSON with format, config and classes, got {type(error).__name__}: {error}; "
             "the file is damaged or was edited: save the model again"
@@ -129,6 +133,24 @@ def fingerprint(encoder: Encoder, classes: tuple[Label, ...]) -> str:
         digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
         digest.update(flat.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _write_card(old: Path, fresh: Path, encoder: Encoder, settings: Settings, version: str) -> None:
+    """Write the model card, or take over the one that somebody wrote into the checkpoint that is replaced."""
+    if old.is_file() and MARKER.encode() not in old.read_bytes():
+        shutil.copyfile(old, fresh)
+        return
+    name = type(encoder.model).__name__
+    text = model_card(name, settings.classes, settings.config, settings.training, version)
+    fresh.write_text(text, encoding="utf-8")
+
+
+def _sync(folder: Path) -> None:
+    """Wait until the disk has every file of a folder: the rename that follows may otherwise outlive them."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
 
 
 def _swap(fresh: Path, target: Path) -> None:

@@ -34,30 +34,6 @@ def check_each(texts: Iterable[object]) -> Iterator[TextInput]:
         yield checked
 
 
-def from_pipeline(inputs: Any) -> Any:
-    """Return texts with each dict, as transformers' pipelines take them, turned into its text or pair."""
-    inputs = [inputs] if isinstance(inputs, (str, dict)) else inputs
-    return [_from_dict(item) for item in inputs] if isinstance(inputs, (list, tuple)) else inputs
-
-
-def to_pipeline(inputs: Any, rows: np.ndarray[Any, Any], classes: Sequence[Label], top_k: int | None) -> Any:
-    """Return scores of `inputs` in the shape in which transformers' pipelines return them."""
-    results: list[Any] = []
-    for row in rows:
-        order = np.argsort(-row, kind="stable")[:top_k]
-        scores = [{"label": classes[i], "score": float(row[i])} for i in order]
-        results.append(scores[0] if top_k == 1 else scores)
-    return results[0] if isinstance(inputs, dict) or (isinstance(inputs, str) and top_k != 1) else results
-
-
-def _from_dict(item: Any) -> Any:
-    if not isinstance(item, dict):
-        return item
-    if "text" not in item:
-        raise InputError(f"expected a dict with text and, for a pair, text_pair; got {sorted(item)}")
-    return (item["text"], item["text_pair"]) if item.get("text_pair") is not None else item["text"]
-
-
 def as_labels(labels: Any, num_texts: int) -> list[Label]:
     """Return one label a text, each a str or an int, all of one kind."""
     if labels is None or isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):

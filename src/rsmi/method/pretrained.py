@@ -24,6 +24,7 @@ from rsmi.data.embedded import encoder_folder
 from rsmi.errors import CheckpointError, ConfigError, RsmiError, UnsupportedModelError
 from rsmi.method.encoder import Encoder, open_encoder
 from rsmi.method.t5 import encoder_only_class
+from rsmi.method.untrusted import refuse_untrusted
 from rsmi.seeds import derive, generator, global_state_kept
 
 EMBEDDED = "minilm"
@@ -78,6 +79,7 @@ def load_pretrained(
     if Path(location).exists() and not (Path(location) / "config.json").is_file():
         raise CheckpointError(f"{source}: expected a model folder with config.json, found none")
     with plain_errors(source), quiet(), global_state_kept():  # transformers draws a missing head globally
+        refuse_untrusted(source, location)
         size = {} if num_labels is None else {"num_labels": num_labels}
         config = AutoConfig.from_pretrained(location, trust_remote_code=False, **size)
         tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)

@@ -43,7 +43,7 @@ class SynonymTable:
         """Read a JSON object of lists: `{"good": ["fine", "great"], ...}`."""
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{path}: cannot read a table of synonyms: {error}") from error
         return cls.from_dict(values, str(path))
 

@@ -14,7 +14,8 @@ from rsmi.report.numbers import WORST, ProtocolNumbers, wilson
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 440, 270, 46, 14, 12, 44
 _MOST_POINTS = 160
-STYLES = 8
+_COLOURS = ("#2563b8", "#c2410c", "#0f7b53", "#8b3fa8", "#8a5a00", "#be185d", "#0e7490", "#57534e")
+STYLES = len(_COLOURS)
 """Colours of the page's style sheet; after them they start again."""
 
 
@@ -129,6 +130,20 @@ def reliability_chart(reliability: Reliability, style: int, *, label: str) -> st
     return _svg(label, _WIDTH, _HEIGHT, parts)
 
 
+def roc_chart(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], *, label: str) -> str:
+    """Draw curves of texts caught against false alarms, with their names, as a picture that needs no page around it."""
+    axis = Axis("false alarms %", 0.0, 1.0, tuple((tick / 5, str(20 * tick)) for tick in range(6)))
+    parts = [_style(), _axes([(axis.at(tick), name) for tick, name in axis.ticks], axis.label, "attacks caught %")]
+    parts.append(f'<path class="ideal" d="M{_joined([(axis.at(end), _up(end)) for end in (0.0, 1.0)])}"/>')
+    for place, (name, points) in enumerate(lines):
+        style, y = f"s{place % STYLES}", _HEIGHT - _BOTTOM - 14 * (len(lines) - place)
+        parts.append(_path(style, [(axis.at(x), _up(share)) for x, share in points], name))
+        parts.append(f'<path class="line {style}" d="M{_WIDTH - 204} {y}h18"/>')
+        parts.append(_text(_WIDTH - 180, y + 4, name, anchor="start"))
+    chart = _svg(label, _WIDTH, _HEIGHT, parts)
+    return chart.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
+
+
 def protocol_chart(rows: Sequence[ProtocolNumbers], models: Sequence[str], protocols: Sequence[str], label: str) -> str:
     """Draw robust accuracy of every protocol with its interval, models below each other."""
     left, step = 112, 15
@@ -175,6 +190,15 @@ def swatch(style: int) -> str:
     return (
         f'<svg class="swatch" viewBox="0 0 26 10" aria-hidden="true"><path class="line {own}" d="M1 5H25"/>'
         f'<circle class="dot {own}" cx="13" cy="5" r="3.5"/></svg>'
+    )
+
+
+def _style() -> str:
+    """Return what the page's style sheet says about charts, for one that stands alone."""
+    colours = "".join(f".s{place}{{stroke:{colour}}}" for place, colour in enumerate(_COLOURS))
+    return (
+        "<style>text{font:11px sans-serif;fill:#1a1d23}.grid{stroke:#d9dde4}.frame,.tick{stroke:#555d6b}"
+        f".ideal{{stroke:#555d6b;stroke-dasharray:4 4}}path{{fill:none}}.line{{stroke-width:2.25}}{colours}</style>"
     )
 
 

@@ -12,6 +12,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from rsmi.errors import CheckpointError, UnsupportedModelError
 from rsmi.method.encoder import Encoder, open_encoder
 from rsmi.method.pretrained import plain_errors, quiet
+from rsmi.method.untrusted import refuse_untrusted
 from rsmi.seeds import global_state_kept
 
 
@@ -45,6 +46,7 @@ def open_model(auto: Any, source: str | Path, device: torch.device, hint: str) -
     if Path(location).exists() and not (Path(location) / "config.json").is_file():
         raise CheckpointError(f"{source}: expected a model folder with config.json, found none; {hint}")
     with plain_errors(location, hint), quiet(), global_state_kept():  # missing weights are drawn from the global state
+        refuse_untrusted(location, location)
         tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
         model, info = auto.from_pretrained(
             location, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, output_loading_info=True
