@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
-from threading import RLock
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Engine:
     token_budget: int
     synonyms: SynonymTable | None
     """What `config.substitution` draws from."""
-    lock: RLock
+    lock: AbstractContextManager[Any]
     """Noise is hooked into the model, so only one thread at a time may run it."""
     frozen: bool = False
     """All texts share one draw: the noise of a token follows its place alone, and masks are drawn alike."""
@@ -60,17 +61,18 @@ class Engine:
 
     def encode(self, texts: Sequence[TextInput]) -> list[Encoded]:
         """Tokenize up to the length that both the settings and the model allow."""
-        return encode(self.loaded.tokenizer, texts, self._limit)
+        return encode(self.loaded.tokenizer, texts, self.max_tokens)
 
     @property
-    def _limit(self) -> int:
+    def max_tokens(self) -> int:
+        """Tokens read of a text, special ones included."""
         return min(self.config.max_length, self.loaded.encoder.max_tokens or self.config.max_length)
 
     @property
     def words(self) -> WordEncoder:
         """What encodes copies with words hidden or left out."""
         return WordEncoder(
-            self.loaded.tokenizer, self._limit, mask_token_id(self.loaded.tokenizer, self.config.mask_token)
+            self.loaded.tokenizer, self.max_tokens, mask_token_id(self.loaded.tokenizer, self.config.mask_token)
         )
 
     def redrawn(self, text: TextInput, keys: Sequence[int], words: WordEncoder | None = None) -> list[Encoded]:
