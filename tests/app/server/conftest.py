@@ -32,6 +32,19 @@ def _until_ready(state):
         time.sleep(0.005)
 
 
+@pytest.fixture(scope="session")
+def until():
+    """(condition): wait, in an async test, until it holds."""
+
+    async def holds(condition):
+        end = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < end
+            await asyncio.sleep(0.002)
+
+    return holds
+
+
 @pytest.fixture
 def serve(classifier):
     """(**settings) -> a context with a client of a server that is ready; `client.app.state.service` is behind it."""

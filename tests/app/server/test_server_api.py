@@ -167,15 +167,14 @@ def test_a_long_text_is_read_in_windows_and_says_so(serve, classifier):
     assert second["certificate"]["samples"] > 0
 
 
-def test_concurrent_requests_share_batches_and_get_the_answers_they_get_alone(together, held, classifier):
+def test_concurrent_requests_share_batches_and_get_the_answers_they_get_alone(together, held, classifier, until):
     texts, _ = keyword_texts(24, seed=9)
     alone = [own.to_dict() for own in classifier.explain(texts)]
 
     async def test(client, service):
         held.on = True
         requests = [asyncio.create_task(client.post("/v1/explain", json={"text": text})) for text in texts]
-        while service._decisions.waiting + len(held.calls) < 24:
-            await asyncio.sleep(0.002)
+        await until(lambda: service._decisions.waiting + sum(map(len, held.calls)) == 24)
         held.free.set()
         answers = [request.json()["results"][0] for request in await asyncio.gather(*requests)]
         for got, own in zip(answers, alone, strict=True):

@@ -107,13 +107,12 @@ class Slow:
         monkeypatch.setattr(type(classifier), "query", query)
 
 
-def test_one_attack_at_a_time_and_predictions_go_on_meanwhile(together, monkeypatch, classifier):
+def test_one_attack_at_a_time_and_predictions_go_on_meanwhile(together, monkeypatch, classifier, until):
     slow = Slow(monkeypatch, classifier, 0.1)
 
     async def test(client, service):
         running = asyncio.create_task(client.post("/v1/attack", json={"text": TEXT}))
-        while slow.count == 0:
-            await asyncio.sleep(0.005)
+        await until(lambda: slow.count)
         refused = await client.post("/v1/attack", json={"text": TEXT})
         assert refused.status_code == 429
         assert refused.headers["retry-after"]
@@ -125,7 +124,7 @@ def test_one_attack_at_a_time_and_predictions_go_on_meanwhile(together, monkeypa
     together(test)
 
 
-def test_it_ends_when_nobody_listens_any_more(together, monkeypatch, classifier):
+def test_it_ends_when_nobody_listens_any_more(together, monkeypatch, classifier, until):
     slow = Slow(monkeypatch, classifier, 0.05)
 
     async def test(client, service):
@@ -134,8 +133,7 @@ def test_it_ends_when_nobody_listens_any_more(together, monkeypatch, classifier)
         assert (await anext(told))["event"] == "start"
         await anext(told)
         await told.aclose()
-        while desk._busy:
-            await asyncio.sleep(0.01)
+        await until(lambda: not desk._busy)
         count = slow.count
         await asyncio.sleep(0.2)
         assert slow.count == count < 5

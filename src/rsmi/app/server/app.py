@@ -81,10 +81,10 @@ async def _invalid(request: Request, error: Exception) -> Response:
         {"field": _field(own["loc"]), "message": own["msg"].removeprefix("Value error, ")[:200]}
         for own in found[:_SHOWN]
     ]
-    broken = any(own["type"] == "json_invalid" for own in found)
+    if any(own["type"] == "json_invalid" for own in found):
+        return _answer(request, 400, "malformed", "expected a body of JSON, got something else", None)
     first = f"{details[0]['field']}: {details[0]['message']}" if details else "not as expected"
-    status, kind = (400, "malformed") if broken else (422, "invalid")
-    return _answer(request, status, kind, first, details)
+    return _answer(request, 422, "invalid", first, details)
 
 
 def _field(place: tuple[str | int, ...]) -> str:
