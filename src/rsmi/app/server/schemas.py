@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+from typing_extensions import Self
 
 from rsmi.app.server.quality import Quality
 from rsmi.records import Label
@@ -18,7 +19,6 @@ Inputs = Annotated[list[Input], FailFast()]
 Unit = Annotated[float, Field(ge=0, le=1)]
 
 _MOST_FIELDS = 20
-_ONE_OF = {"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]}
 _ONE = "A joy to watch from start to end."
 _TWO = "The plot is dull and the jokes fall flat."
 
@@ -35,23 +35,16 @@ class _Request(BaseModel):
         return values
 
 
-class TextsRequest(_Request):
-    """One text or several."""
+def _described(*examples: dict[str, Any]) -> dict[str, Any]:
+    return {"oneOf": [{"required": ["text"]}, {"required": ["texts"]}], "examples": list(examples)}
 
-    model_config = ConfigDict(
-        json_schema_extra=_ONE_OF  # type: ignore[arg-type]
-        | {"examples": [{"text": _ONE}, {"texts": [_ONE, _TWO], "quality": "fast"}, {"text": ["Who?", "He did it."]}]}
-    )
 
+class _Texts(_Request):
     text: Input = Field(default="", description="One text, or a pair of texts as a list of two.")
     texts: Inputs = Field(default=[], min_length=1, description="Several, all texts or all pairs.")
-    quality: Quality = Field(
-        default="standard",
-        description="fast: few copies, no saliency. standard: the model's settings. certified: a certificate, too.",
-    )
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> TextsRequest:
+    def _one_of_both(self) -> Self:
         if len({"text", "texts"} & self.model_fields_set) != 1:
             raise ValueError("expected either text or texts, and not both")
         return self
@@ -62,16 +55,30 @@ class TextsRequest(_Request):
         return list(self.texts) or [self.text]
 
 
-class CertifyRequest(_Request):
+class TextsRequest(_Texts):
+    """One text or several."""
+
+    model_config = ConfigDict(
+        json_schema_extra=_described(
+            {"text": _ONE}, {"texts": [_ONE, _TWO], "quality": "fast"}, {"text": ["Who?", "He did it."]}
+        )
+    )
+
+    quality: Quality = Field(
+        default="standard",
+        description="fast: few copies, no saliency. standard: the model's settings. certified: a certificate, too.",
+    )
+
+
+class CertifyRequest(_Texts):
     """One text or several, and what to prove about them; see `rsmi certify`."""
 
     model_config = ConfigDict(
-        json_schema_extra=_ONE_OF  # type: ignore[arg-type]
-        | {"examples": [{"text": _ONE}, {"texts": [_ONE, _TWO], "estimation_samples": 500, "failure_prob": 0.01}]}
+        json_schema_extra=_described(
+            {"text": _ONE}, {"texts": [_ONE, _TWO], "estimation_samples": 500, "failure_prob": 0.01}
+        )
     )
 
-    text: Input = Field(default="", description="One text, or a pair of texts as a list of two.")
-    texts: Inputs = Field(default=[], min_length=1, description="Several, all texts or all pairs.")
     kind: Literal["l2-hidden", "l2-embedding", "l0-mask", "synonym", "edit"] | None = Field(
         default=None, description="By default what the model was trained for."
     )
@@ -81,17 +88,6 @@ class CertifyRequest(_Request):
     failure_prob: float = Field(default=1e-3, gt=0, lt=1, description="Chance that the certificate is wrong.")
     bound: Literal["pa", "bonferroni", "refined", "sequential"] = "pa"
     radius: float | None = Field(default=None, ge=0, allow_inf_nan=False, description="Stop once this is settled.")
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> CertifyRequest:
-        if len({"text", "texts"} & self.model_fields_set) != 1:
-            raise ValueError("expected either text or texts, and not both")
-        return self
-
-    @property
-    def given(self) -> list[Any]:
-        """The texts, however they were given."""
-        return list(self.texts) or [self.text]
 
 
 class AttackRequest(_Request):
