@@ -67,7 +67,7 @@ def test_a_lone_surrogate_is_refused_and_not_repeated(serve):
 @pytest.mark.slow
 def test_schemathesis_finds_no_undocumented_answer(live):
     seen = set()
-    budget = hypothesis.settings(max_examples=12, suppress_health_check=list(hypothesis.HealthCheck))
+    budget = hypothesis.settings(max_examples=20, suppress_health_check=list(hypothesis.HealthCheck))
     with live(**SMALL) as address:
         schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
         for operation in schema.get_all_operations():

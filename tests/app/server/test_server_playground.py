@@ -116,7 +116,8 @@ def test_an_attack_shows_each_query_and_how_it_ends(browser, address):
     browser.run("document.getElementById('attack-go').focus()")
     browser.press("Enter")
     browser.until(
-        "!document.getElementById('attack-go').disabled && document.querySelector('#attack-result .outcome')", 60
+        "!document.getElementById('attack-go').disabled && document.querySelector('#attack-result .outcome') !== null",
+        60,
     )
     outcome = browser.run("document.querySelector('.outcome').textContent")
     first = {"succeeded": "Fooled after", "failed": "Withstood"}[outcome]
@@ -185,7 +186,7 @@ def test_nothing_is_wider_than_the_window_and_all_of_it_can_be_read(browser, add
     typed(browser, TEXT)
     browser.until("/radius|proved/.test(document.getElementById('certificate').textContent)")
     browser.run("document.getElementById('attack-go').click()")
-    browser.until("document.querySelector('#attack-result .outcome')", 60)
+    browser.until("document.querySelector('#attack-result .outcome') !== null", 60)
     assert browser.overflowing(width) == []
     assert browser.run("document.documentElement.scrollWidth") == browser.run("innerWidth") == width
     assert {name: ratio for name, ratio in browser.contrasts(READ).items() if ratio < 4.5} == {}
