@@ -120,7 +120,7 @@ def test_an_attack_shows_each_query_and_how_it_ends(browser, address):
         60,
     )
     outcome = browser.run("document.querySelector('.outcome').textContent")
-    first = {"succeeded": "Fooled after", "failed": "Withstood"}[outcome]
+    first = {"attack succeeded": "Fooled after", "attack failed": "Withstood"}[outcome]
     assert read(browser, "attack-status").startswith(first)
     rows = browser.run(
         "[...document.querySelectorAll('#attack-log tr')].map((own) => Number(own.cells[0].textContent))"

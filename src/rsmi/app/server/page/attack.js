@@ -25,8 +25,14 @@ function chart(golds) {
   };
   const across = (place) => (golds.length > 1 ? (600 * place) / (golds.length - 1) : 0);
   const points = golds.map((gold, place) => `${across(place).toFixed(1)},${(125 - 120 * gold).toFixed(1)}`).join(" ");
+  const named = (y, text) => {
+    const element = line("text", { x: 600, y, "text-anchor": "end" });
+    element.textContent = text;
+    return element;
+  };
   svg.replaceChildren(
-    line("line", { x1: 0, x2: 600, y1: 65, y2: 65, class: "half" }), line("polyline", { points, class: "gold" }));
+    line("line", { x1: 0, x2: 600, y1: 65, y2: 65, class: "half" }), line("polyline", { points, class: "gold" }),
+    named(20, "100 %"), named(61, "50 %"), named(124, "0 %"));
 }
 
 async function* events(answer) {
@@ -57,7 +63,7 @@ function ended(record) {
     failed: `Withstood: ${record.queries} queries${record.budget_hit ? ", all that were allowed" : ""}, and the answer is still ${record.label_before}.`,
     skipped: `Not attacked: the answer is ${record.label_before} already.`,
   };
-  const title = make("p", {}, make("span", { className: `outcome ${record.outcome}` }, record.outcome));
+  const title = make("p", {}, make("span", { className: `outcome ${record.outcome}` }, `attack ${record.outcome}`));
   const nearest = make("p", { className: "text", dir: "auto" }, ...changed(record.original, record.adversarial));
   result.replaceChildren(title, nearest);
   return words[record.outcome];
