@@ -57,12 +57,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--soak", type=float, default=600.0, help="seconds at the largest number of clients")
+    parser.add_argument("--max-batch", type=int, help="of the server with batches; by default what suits the device")
     parser.add_argument("--quality", default="standard", choices=["fast", "standard"])
     parser.add_argument("--out", type=Path, required=True, help="result, without an ending")
     options = parser.parse_args()
     texts = load_data("mr", "test").take(500, SEED).texts
     most = max(options.clients)
-    with ServerProcess(options.model) as batched, ServerProcess(options.model, *UNBATCHED) as alone:
+    batches = () if options.max_batch is None else ("--max-batch", str(options.max_batch))
+    with ServerProcess(options.model, *batches) as batched, ServerProcess(options.model, *UNBATCHED) as alone:
         rows = measure({"batched": batched, "one by one": alone}, texts, options)
         alone.stop()
         soak = soaked(batched, texts, most, options)
@@ -72,6 +74,7 @@ def main() -> None:
         "soak": soak,
         "sigterm": killed,
         "quality": options.quality,
+        "max_batch": options.max_batch,
         "seconds": options.seconds,
         "repeats": options.repeats,
         "seed": SEED,

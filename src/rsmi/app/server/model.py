@@ -31,6 +31,7 @@ class ServedModel:
         self.standard = classifier
         self.fast = classifier.with_config(fast(classifier.config_))
         self.max_length = engine.max_tokens
+        self.suited_batch = 8 if engine.loaded.encoder.device.type == "cpu" else 32
         self.windower = Windower(engine.loaded.tokenizer, self.max_length)
         # the library tokenizes for certificates outside of its lock: with a tokenizer of its own nobody is disturbed
         own = replace(engine.loaded, tokenizer=copy.deepcopy(engine.loaded.tokenizer))

@@ -12,8 +12,11 @@ from rsmi.settings import require
 class ServeConfig:
     """What the server takes, how long it takes for it, and what it offers."""
 
-    max_batch: int = 32
-    """Texts (windows of long ones) that the model is asked about at once."""
+    max_batch: int | None = None
+    """Texts (windows of long ones) that the model is asked about at once.
+
+    By default 8 on a CPU, which the copies of a few texts keep busy (more would only wait for each other), 32 on a GPU.
+    """
     latency_budget: float = 0.005
     """Seconds that a request waits for others to share a batch with, when the model is free."""
     max_queue: int = 512
@@ -63,10 +66,14 @@ class ServeConfig:
             elif isinstance(field.default, float):
                 number = isinstance(value, (int, float)) and not isinstance(value, bool)
                 require(number and math.isfinite(value) and value >= 0, field.name, "seconds, 0 or more", value)
+        fit = self.max_batch is None or (type(self.max_batch) is int and self.max_batch >= 1)
+        require(fit, "max_batch", "an integer >= 1 or None", self.max_batch)
         require(self.timeout > 0, "timeout", "more than 0 seconds", self.timeout)
         require(self.max_windows <= self.max_queue, "max_windows", f"at most max_queue ({self.max_queue})", "more")
         known = self.default_samples <= self.max_samples
         require(known, "default_samples", f"at most max_samples ({self.max_samples})", self.default_samples)
         if self.api_key is not None:  # not shown in the error: it is a secret
-            fit = self.api_key.isascii() and self.api_key.isprintable() and self.api_key.strip() == self.api_key
-            require(bool(self.api_key) and fit, "api_key", "printable ASCII without spaces around it", "something else")
+            plain = self.api_key.isascii() and self.api_key.isprintable() and self.api_key.strip() == self.api_key
+            require(
+                bool(self.api_key) and plain, "api_key", "printable ASCII without spaces around it", "something else"
+            )
