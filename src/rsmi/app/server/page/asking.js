@@ -10,6 +10,7 @@ const code = (letter) => letter.codePointAt(0).toString(16).toUpperCase().padSta
 const visible = (text) => String(text).replace(INVISIBLE, (letter) => `\u27e8U+${code(letter)}\u27e9`);
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
 let offer = null; // what the server says it can do
+let shown = null; // the decision that is shown
 
 function make(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);

@@ -1,11 +1,11 @@
 // A decision and a certificate -> what is shown of them.
-function meters(shares, shown) {
+function meters(shares, spell) {
   const list = [];
   const largest = Math.max(1e-9, Object.values(shares).reduce((sum, share) => sum + share, 0));
   for (const [name, share] of Object.entries(shares)) {
     const meter = make("meter", { max: largest, value: share });
-    meter.setAttribute("aria-label", `${name}: ${shown(share, largest)}`);
-    list.push(make("span", {}, visible(name)), meter, make("span", {}, shown(share, largest)));
+    meter.setAttribute("aria-label", `${name}: ${spell(share, largest)}`);
+    list.push(make("span", {}, visible(name)), meter, make("span", {}, spell(share, largest)));
   }
   return list;
 }
@@ -106,6 +106,7 @@ function copies(result, tokens) {
 }
 
 function show(result) {
+  shown = result;
   const share = Math.max(...Object.values(result.probabilities));
   const label = result.abstained ? "abstains" : visible(result.label);
   byId("label").replaceChildren(label, " ", make("span", {}, percent(share)));
