@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,33 @@ _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"
 _LAUNCH = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
 )
+
+_OVERFLOWING = """
+    [...document.querySelectorAll("body *")].filter((own) => {
+        const scrolls = own.closest(".scroll, pre, .skip, svg");
+        return !scrolls && own.getClientRects().length && own.getBoundingClientRect().right > WIDTH + 0.5;
+    }).map((own) => own.outerHTML.slice(0, 80))
+"""
+_CONTRASTS = """
+    (() => {
+        const parse = (colour) => colour.match(/[0-9.]+/g).map(Number);
+        const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+            .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+        const ground = (own) => {
+            for (let at = own; at; at = at.parentElement) {
+                const colour = parse(getComputedStyle(at).backgroundColor);
+                if (colour.length === 3 || colour[3] === 1) return colour;
+            }
+            return [255, 255, 255];
+        };
+        const ratio = (own) => {
+            const [one, other] = [parse(getComputedStyle(own).color), ground(own)].map(light).sort((a, b) => b - a);
+            return (one + 0.05) / (other + 0.05);
+        };
+        return Object.fromEntries(NAMES.map((name) => [name, ratio(document.querySelector(name))]));
+    })()
+"""
 
 
 class Browser:
@@ -60,14 +88,32 @@ class Browser:
 
     def open(self, path: Path, after: str = "", *, width: int = 1280, dark: bool = False) -> None:
         """Show a file in a window of this width (a phone below 600), `after` being a query or hash."""
+        self.visit(path.resolve().as_uri() + after, width=width, dark=dark)
+
+    def visit(self, address: str, *, width: int = 1280, dark: bool = False) -> None:
+        """Show the page at an address."""
         self._ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._ask("Emulation.setEmulatedMedia", features=[scheme])
         self._ask("Page.navigate", url="about:blank")
-        self._ask("Page.navigate", url=path.resolve().as_uri() + after)
-        self.until("document.readyState === 'complete' && location.protocol === 'file:'")
+        self._ask("Page.navigate", url=address)
+        self.until("document.readyState === 'complete' && location.protocol !== 'about:'")
+
+    def type(self, text: str) -> None:
+        """Type into what has the focus, letter by letter."""
+        for letter in text:
+            self._ask("Input.dispatchKeyEvent", type="char", text=letter)
+
+    def press(self, key: str) -> None:
+        """Press and release a key, such as Tab, Enter or Space."""
+        codes = {"Tab": 9, "Enter": 13, "Space": 32}
+        text = {"Enter": "\r", "Space": " "}.get(key, "")
+        name = " " if key == "Space" else key
+        about = {"key": name, "code": key, "windowsVirtualKeyCode": codes[key]}
+        self._ask("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **about)
+        self._ask("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def run(self, code: str) -> Any:
         """Return what an expression of JavaScript gives."""
@@ -83,6 +129,16 @@ class Browser:
             if time.monotonic() > end:
                 raise TimeoutError(code)
             time.sleep(0.05)
+
+    def overflowing(self, width: int) -> list[str]:
+        """Return the elements that reach beyond a window of this width."""
+        found: list[str] = self.run(_OVERFLOWING.replace("WIDTH", str(width)))
+        return found
+
+    def contrasts(self, names: Sequence[str]) -> dict[str, float]:
+        """Return the contrast of text and ground for the first element of each selector; 4.5 can be read."""
+        found: dict[str, float] = self.run(_CONTRASTS.replace("NAMES", json.dumps(names)))
+        return found
 
     def screenshot(self, path: Path, top: int | None = None, height: int = 1600) -> None:
         """Save a picture: of the window, or of the page from `top` on."""

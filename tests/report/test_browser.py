@@ -17,34 +17,8 @@ pytestmark = [
     pytest.mark.slow,
 ]
 NASTY = "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\"> \u2028 good"
-OVERFLOWING = """
-    [...document.querySelectorAll("body *")].filter((own) => {
-        const scrolls = own.closest(".scroll, pre, .skip, svg");
-        return !scrolls && own.getClientRects().length && own.getBoundingClientRect().right > WIDTH + 0.5;
-    }).map((own) => own.outerHTML.slice(0, 80))
-"""
-CONTRAST = """
-    (() => {
-        const parse = (colour) => colour.match(/[0-9.]+/g).map(Number);
-        const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
-            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-            .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-        const ground = (own) => {
-            for (let at = own; at; at = at.parentElement) {
-                const colour = parse(getComputedStyle(at).backgroundColor);
-                if (colour.length === 3 || colour[3] === 1) return colour;
-            }
-            return [255, 255, 255];
-        };
-        const ratio = (own) => {
-            const [one, other] = [parse(getComputedStyle(own).color), ground(own)].map(light).sort((a, b) => b - a);
-            return (one + 0.05) / (other + 0.05);
-        };
-        const names = ["h1", "h2", "a", "p", ".source", "caption span", "td", "td small", "thead th", "figcaption",
-            "del", "ins", ".facts", ".outcome", ".warnings li", "button", "summary", ".card dt", "#filters label"];
-        return Object.fromEntries(names.map((name) => [name, ratio(document.querySelector(name))]));
-    })()
-"""
+READ = ("h1", "h2", "a", "p", ".source", "caption span", "td", "td small", "thead th", "figcaption", "del", "ins")
+READ += (".facts", ".outcome", ".warnings li", "button", "summary", ".card dt", "#filters label")
 
 
 @pytest.fixture(scope="module")
@@ -157,14 +131,14 @@ def test_hostile_texts_are_text(browser: Browser, page: Path) -> None:
 def test_nothing_is_wider_than_the_window(browser: Browser, page: Path, width: int, dark: bool) -> None:
     browser.open(page, "#q=good", width=width, dark=dark)
     browser.run("document.querySelectorAll('details').forEach((own) => { own.open = true; })")
-    assert browser.run(OVERFLOWING.replace("WIDTH", str(width))) == []
+    assert browser.overflowing(width) == []
     assert browser.run("document.documentElement.scrollWidth") == browser.run("innerWidth") == width
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_can_be_read_in_light_and_dark(browser: Browser, page: Path, dark: bool) -> None:
     browser.open(page, "#outcome=succeeded", dark=dark)
-    assert {name: ratio for name, ratio in browser.run(CONTRAST).items() if ratio < 4.5} == {}
+    assert {name: ratio for name, ratio in browser.contrasts(READ).items() if ratio < 4.5} == {}
     background = browser.run("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(20, 23, 28)" if dark else "rgb(255, 255, 255)")
 

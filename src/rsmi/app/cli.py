@@ -17,6 +17,7 @@ from rsmi.app.predict import predict
 from rsmi.app.report import report
 from rsmi.app.reproduce import reproduce
 from rsmi.app.resources import resources
+from rsmi.app.serve import serve
 from rsmi.app.train import train
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, predict, evaluate, attack, certify, report, augment, reproduce, doctor, demo):
+for command in (train, predict, evaluate, attack, certify, report, serve, augment, reproduce, doctor, demo):
     app.command()(command)
 app.add_typer(analyse, name="analyse")
 app.add_typer(resources, name="resources")

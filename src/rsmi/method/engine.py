@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
-from threading import RLock
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Engine:
     token_budget: int
     synonyms: SynonymTable | None
     """What `config.substitution` draws from."""
-    lock: RLock
+    lock: AbstractContextManager[Any]
     """Noise is hooked into the model, so only one thread at a time may run it."""
     frozen: bool = False
     """All texts share one draw: the noise of a token follows its place alone, and masks are drawn alike."""

@@ -1,0 +1,1 @@
+"""The HTTP server behind `rsmi serve`: requests -> batches -> records, and the playground page."""
