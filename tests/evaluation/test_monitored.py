@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,7 +18,8 @@ from report_runs import record, run, write
 from rsmi.app.cli import main
 from rsmi.errors import DataError
 from rsmi.evaluation.monitoring import Seen, check_unseen, fit, fitted_on, judge, look_again
-from rsmi.method.monitoring import WEIGHTS, Signals, Weights
+from rsmi.evaluation.runs import Run
+from rsmi.method.monitoring import FITTED_ON, WEIGHTS, Signals, Weights
 
 EQUAL = Weights(intercept=0.0, disagreement=1.0, escalation=1.0, concentration=1.0)
 
@@ -90,7 +92,7 @@ def test_fitted_weights_are_those_of_a_logistic_regression():
     features = np.array([[*own.signals.to_dict().values()] for own in texts])
     labels = np.array([own.attacked for own in texts])
     found = fit(texts)
-    theirs = LogisticRegression(C=1 / (1e-3 * len(texts))).fit(features, labels)
+    theirs = LogisticRegression(C=1 / (1e-2 * len(texts))).fit(features, labels)
     ours = [found.disagreement, found.escalation, found.concentration]
     assert ours[0] == pytest.approx(theirs.coef_[0][0], abs=0.02)
     assert ours[2] == pytest.approx(theirs.coef_[0][2], abs=0.02)
@@ -203,9 +205,15 @@ def test_the_command_writes_numbers_a_page_and_a_figure(attacked, tmp_path, monk
 def test_weights_are_fitted_written_and_refused_on_the_same_texts(attacked, tmp_path, monkeypatch, capfd):
     model, own, file = attacked
     weights = tmp_path / "weights.json"
-    code, stdout, stderr = rsmi(monkeypatch, capfd, "analyse", "monitoring", model, file, "--fit", weights, "--json")
+    words = ("analyse", "monitoring", model, file, "--fit", weights, "--draws", 2, "--json")
+    code, stdout, stderr = rsmi(monkeypatch, capfd, *words)
     assert code == 0, stderr
     assert json.loads(stdout) == json.loads(weights.read_text())["weights"]
+    classifier = keyword_classifier("rsmi", noise_std=0.3)
+    texts = []
+    for classifier.seed in (1, 2):
+        texts += look_again(classifier, own)
+    assert json.loads(stdout) == fit(texts).to_dict()
     words = ("analyse", "monitoring", model, file, "--weights", weights)
     code, _, stderr = rsmi(monkeypatch, capfd, *words)
     assert code == 1
@@ -229,3 +237,14 @@ def test_weights_that_cannot_be_read_are_one_error(attacked, tmp_path, monkeypat
     )
     assert code == 1
     assert "expected weights as --fit writes them" in stderr
+
+
+def test_the_weights_in_use_are_those_that_were_fitted_and_are_not_judged_on_their_texts():
+    folder = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "monitoring"
+    values = json.loads((folder / "weights.json").read_text(encoding="utf-8"))
+    assert values["weights"] == WEIGHTS.to_dict()
+    assert values["fitted_on"] == [dict(own) for own in FITTED_ON]
+    dev = Run.read(folder / "mr-dev-pwws.jsonl")
+    assert dev.header["data"]["split"] == "dev"
+    with pytest.raises(DataError, match="than the weights were fitted on"):
+        check_unseen([dev], FITTED_ON)

@@ -12,6 +12,7 @@ import typer
 from rsmi.app.options import Backend, Device, Dtype, Json, TokenBudget, Variant
 
 if TYPE_CHECKING:
+    from rsmi.evaluation.monitoring import Positives, Seen
     from rsmi.evaluation.runs import Run
     from rsmi.method.monitoring import Weights
 
@@ -31,6 +32,9 @@ def monitoring(
         bool, typer.Option("--attempted", help="Count the last text of failed attacks as attacked, too.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the model's noise; the attacker saw that of his run.")] = 1,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, help="Classify every text so often, under this seed and the next ones.")
+    ] = 1,
     variant: Variant = None,
     device: Device = None,
     dtype: Dtype = "float32",
@@ -58,15 +62,24 @@ def monitoring(
     if fit is None:
         check_unseen(runs, known)
     classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=True)
-    seen = [look_again(classifier, run, "attempted" if attempted else "succeeded") for run in runs]
-    about = {**describe_model(model, classifier), "attacked_are": "attempted" if attempted else "succeeded"}
+    positives: Positives = "attempted" if attempted else "succeeded"
+    seen: list[list[Seen]] = [[] for _ in runs]
+    for classifier.seed in range(seed, seed + draws):
+        for texts, run in zip(seen, runs, strict=True):
+            texts += look_again(classifier, run, positives)
+    about = {**describe_model(model, classifier), "seeds": [seed, seed + draws - 1], "attacked_are": positives}
     if fit is not None:
         found = fitted([text for texts in seen for text in texts])
         _write_weights(fit, found, runs, about)
         typer.echo(json.dumps(found.to_dict()) if as_json else f"saved {fit}: {_listed(found)}")
         return
     watched = [
-        Watched(_name(run), run.source, run.header.get("model_seed") != seed, tuple(judge(texts, own)))
+        Watched(
+            _name(run),
+            run.source,
+            run.header.get("model_seed") not in range(seed, seed + draws),
+            tuple(judge(texts, own)),
+        )
         for run, texts in zip(runs, seen, strict=True)
     ]
     about |= {"weights": own.to_dict(), "fitted_on": known}

@@ -25,7 +25,7 @@ SIGNALS = ("under_attack", "disagreement", "escalation", "concentration")
 FALSE_ALARMS = 0.05
 """Share of clean texts that may be taken for attacked ones where a single number is wanted."""
 _RESAMPLES = 2000
-_PENALTY = 1e-3  # on the squares of the weights: a signal that separates a small sample perfectly has no best weight
+_PENALTY = 1e-2  # on the squares of the weights: disagreement and escalation say much the same, and share theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Roc:
 
     score: str
     clean: int
+    """Texts; one that was classified several times counts as often."""
     attacked: int
     auc: float
     """Chance that an attacked text scores higher than a clean one, ties counted half."""
