@@ -130,8 +130,12 @@ class AttackDesk:
         events: asyncio.Queue[Event | None] = asyncio.Queue()  # no longer than the budget of queries
         left = threading.Event()
 
-        def tell(event: Event | None) -> None:
+        def tell(event: Event) -> None:
             loop.call_soon_threadsafe(events.put_nowait, event)
+
+        def done() -> None:
+            self._busy = False  # first: whoever has read the last event may ask for the next attack
+            events.put_nowait(None)
 
         def work() -> None:
             try:
@@ -140,13 +144,10 @@ class AttackDesk:
                 _log.exception("attack failed")
                 tell({"event": "error", "message": str(Internal())})
             finally:
-                tell(None)
+                loop.call_soon_threadsafe(done)
 
-        def free(_: object) -> None:
-            self._busy = False
-
-        self._busy = True  # until the thread is done, whether anybody listens or not
-        loop.run_in_executor(self._thread, work).add_done_callback(free)
+        self._busy = True  # until the work is done, whether anybody listens or not
+        loop.run_in_executor(self._thread, work)
         return _listen(events, left)
 
     def _run(
