@@ -280,7 +280,7 @@ def test_counters_follow_the_answers(serve):
         assert value("rsmi_escalation_rate") == pytest.approx(escalated / 30)
         assert value("rsmi_abstained_total", {"quality": "standard"}) == 0
         assert value("rsmi_under_attack_count") == 60
-        assert value("rsmi_under_attack_sum") >= sum(own["under_attack"] for own in results) - 1e-9
+        assert value("rsmi_under_attack_sum") >= sum(own["under_attack"] for own in results) - 1e-4
         assert value("rsmi_requests_total", {"route": "/v1/predict", "status": "200"}) == 2
         assert value("rsmi_requests_total", {"route": "/v1/predict", "status": "422"}) == 1
         assert value("rsmi_requests_total", {"route": "other", "status": "404"}) == 1
