@@ -23,9 +23,8 @@ import torch
 from environment import environment, save
 from rsmi import RsmiClassifier, load_data
 from rsmi.method.backends import open_voter
-from rsmi.method.encoder import Encoder, open_encoder
+from rsmi.method.encoder import Encoder, evaluating, open_encoder
 from rsmi.method.noise import NoisePlan, noisy_copies, row_noise
-from rsmi.method.saliency import evaluating
 from rsmi.method.tokens import Batch
 from speed import spread, timed
 

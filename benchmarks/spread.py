@@ -7,8 +7,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from environment import environment, save
-from rsmi import RsmiClassifier
+from rsmi.method.pretrained import load_pretrained
 from rsmi.method.spread import hidden_spread
 
 
@@ -24,8 +26,7 @@ def main() -> None:
 
 def measure(model: str) -> list[float]:
     """Return the spread after each layer."""
-    classifier = RsmiClassifier(model, classes=["a", "b"])
-    loaded = classifier._load_base(2, 0)
+    loaded = load_pretrained(model, 2, 0, torch.device("cpu"), torch.float32)
     return [round(value, 4) for value in hidden_spread(loaded.encoder, loaded.tokenizer)]
 
 

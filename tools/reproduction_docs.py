@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from rsmi.experiments.items import items_of
-from rsmi.experiments.page import page_lines
+from rsmi.experiments.page import judged_items, page_lines
 from rsmi.experiments.results import Results
 from rsmi.experiments.scales import SCALES
 
@@ -40,7 +40,8 @@ def text() -> str:
     results = Results(SCALES["small"], ROOT / "results" / "reproduction" / "small")
     if not (results.folder / "scale.json").exists():
         return HEAD + "Nothing has been reproduced here yet.\n"
-    lines = page_lines(items_of("all"), results, "../results/reproduction/small/")
+    items = items_of("all")
+    lines = page_lines(items, results, judged_items(items, results), "../results/reproduction/small/")
     return HEAD + WHERE + "\n".join(lines[2:])
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from scipy.stats import binom
@@ -69,30 +70,33 @@ class Threshold:
         return self.caught / self.positives if self.positives else float("nan")
 
 
-class Scoring:
+class Scoring(Protocol):
     """What a guard asks of a classifier."""
 
-    classes_: np.ndarray[Any, Any]
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """The classes."""
+        ...
 
     @property
     def config_(self) -> RsmiConfig:
         """The settings in force."""
-        raise NotImplementedError
+        ...
 
     def with_config(self, config: RsmiConfig) -> Scoring:
         """Return a classifier with other settings and the same weights."""
-        raise NotImplementedError
+        ...
 
     def engine(self, draw: int = 0) -> Engine:
         """Return the loaded model with the settings in force."""
-        raise NotImplementedError
+        ...
 
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
         """Return each decision with its probabilities."""
-        raise NotImplementedError
+        ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Guard:
     """Blocks what a classifier holds to be of one class, at a false-positive rate; see `RsmiClassifier.calibrate`.
 
@@ -112,13 +116,17 @@ class Guard:
         """Say what to do with each text."""
         checked = as_texts(texts)
         read = [text for text in checked if not self._allowed(text)]
-        rulings = iter(score_texts(self.classifier, read, self.positive))
+        rulings = iter(score_texts(self.classifier, read, self.positive, self._windower))
         return [
             Ruling(text=text, action="pass", score=0.0, windows=0, reason="allow-list")
             if self._allowed(text)
             else self._rule(text, next(rulings))
             for text in checked
         ]
+
+    @cached_property
+    def _windower(self) -> Windower:
+        return _windower_of(self.classifier)
 
     def _rule(self, text: TextInput, scored: Scored) -> Ruling:
         action: Action = "pass"
@@ -160,15 +168,15 @@ class Guard:
             raise CheckpointError(
                 f"{path}: expected the thresholds of a guard, got {type(error).__name__}: {error}; calibrate again"
             ) from error
-        _place(classifier, guard.positive)
+        _check_class(classifier, guard.positive)
         return guard
 
 
-class Guarding(Scoring):
+class Guarding:
     """Lets a classifier be calibrated into a guard."""
 
     def calibrate(
-        self,
+        self: Scoring,
         texts: Sequence[TextInput],
         labels: Sequence[Label],
         positive: Label,
@@ -196,8 +204,8 @@ class Guarding(Scoring):
             ConfigError: If there are too few texts to promise that.
         """
         checked, known = as_labelled(texts, labels)
-        _place(self, positive)
-        scores = np.array([own.score for own in score_texts(self, checked, positive)])
+        _check_class(self, positive)
+        scores = np.array([own.score for own in score_texts(self, checked, positive, _windower_of(self))])
         harmful = np.array([label == positive for label in known])
         shared = confidence if max_review is None else (1 + confidence) / 2  # two promises share what may go wrong
         block = choose_threshold(scores, harmful, max_fpr, shared)
@@ -217,7 +225,7 @@ class Scored:
     abstained: bool
 
 
-def score_texts(classifier: Scoring, texts: Sequence[TextInput], positive: Label) -> list[Scored]:
+def score_texts(classifier: Scoring, texts: Sequence[TextInput], positive: Label, windower: Windower) -> list[Scored]:
     """Read texts, long ones in windows, and return the largest probability of a class over each one's windows.
 
     Logits are averaged rather than votes counted, unless the classifier abstains: five votes make six scores, too few
@@ -225,8 +233,6 @@ def score_texts(classifier: Scoring, texts: Sequence[TextInput], positive: Label
     """
     if classifier.config_.stop != "sequential":
         classifier = classifier.with_config(replace(classifier.config_, aggregation="logit-average"))
-    engine = classifier.engine()
-    windower = Windower(engine.loaded.tokenizer, engine.max_tokens)
     cuts = [windower.cut(text) for text in texts]
     found = iter(classifier.explain([window.text for cut in cuts for window in cut.windows]))
     scored = []
@@ -270,11 +276,15 @@ def choose_threshold(scores: Scores, harmful: np.ndarray[Any, Any], max_rate: fl
     )
 
 
-def _place(classifier: Scoring, positive: Label) -> int:
+def _windower_of(classifier: Scoring) -> Windower:
+    engine = classifier.engine()
+    return Windower(engine.loaded.tokenizer, engine.max_tokens)
+
+
+def _check_class(classifier: Scoring, positive: Label) -> None:
     classes = classifier.classes_.tolist()
     if positive not in classes:
         raise LabelError(f"positive: expected one of the classes {classes}, got {positive!r}")
-    return int(classes.index(positive))
 
 
 def _plain(text: str) -> str:

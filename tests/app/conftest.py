@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import sys
+from functools import partial
 
 import pytest
 
+from command import rsmi
 from rsmi import RsmiClassifier
-from rsmi.app.cli import main
 from toy import CONFIG, LABELS, TEXTS
 
 
@@ -16,15 +16,7 @@ from toy import CONFIG, LABELS, TEXTS
 def run(monkeypatch, capfd):
     """(*words) -> exit code, stdout, stderr of `rsmi words`."""
 
-    def rsmi(*words):
-        monkeypatch.setattr(sys, "argv", ["rsmi", *map(str, words)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capfd.readouterr()
-        return stopped.value.code or 0, out, err
-
-    return rsmi
+    return partial(rsmi, monkeypatch, capfd)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,9 +12,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from command import rsmi
 from keyword_model import keyword_classifier, keyword_texts
 from report_runs import record, run, write
-from rsmi.app.cli import main
 from rsmi.errors import DataError
 from rsmi.evaluation.monitoring import Seen, check_unseen, fit, fitted_on, judge, look_again
 from rsmi.evaluation.runs import Run
@@ -166,15 +165,6 @@ def test_records_of_another_model_and_runs_without_a_success_are_refused(attacke
     failed = replace(own, records=tuple(replace(each, outcome="failed") for each in own.records))
     with pytest.raises(DataError, match="no attack came to anything"):
         look_again(keyword_classifier("rsmi"), failed)
-
-
-def rsmi(monkeypatch, capfd, *words):
-    monkeypatch.setattr(sys, "argv", ["rsmi", *map(str, words)])
-    capfd.readouterr()
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    out, err = capfd.readouterr()
-    return stopped.value.code or 0, out, err
 
 
 def test_the_command_writes_numbers_a_page_and_a_figure(attacked, tmp_path, monkeypatch, capfd):

@@ -12,7 +12,7 @@ import pytest
 from rsmi.errors import DataError
 from rsmi.experiments import running
 from rsmi.experiments.items import ITEMS, items_of
-from rsmi.experiments.page import write_page
+from rsmi.experiments.page import judged_items, write_page
 from rsmi.experiments.results import Results
 from rsmi.experiments.running import Progress, open_steps, reproduce, steps_of
 from rsmi.experiments.scales import PAPER, SMALL, Scale, smoke
@@ -44,12 +44,17 @@ def run_all(item: str, made: tuple[Results, Path], **more: Any) -> list[Progress
     return told
 
 
+def page_of(item: str, results: Results) -> Path:
+    own = (ITEMS[item],)
+    return write_page(own, results, judged_items(own, results))
+
+
 @pytest.mark.parametrize("item", ["table3", "table5", "table8", "table10", "figure2", "figure4"])
 def test_an_item_runs_from_nothing_to_its_page(item: str, make: Make) -> None:
     made = make()
     told = run_all(item, made)
     assert [progress.number for progress in told] == list(range(1, len(told) + 1))
-    page = write_page((ITEMS[item],), made[0]).read_text(encoding="utf-8")
+    page = page_of(item, made[0]).read_text(encoding="utf-8")
     assert ITEMS[item].title in page
     verdicts = json.loads((made[0].folder / "verdicts.json").read_text(encoding="utf-8"))
     assert {own["status"] for own in verdicts[item]} <= {"reproduced", "not reproduced", "undecided"}
@@ -80,7 +85,7 @@ def test_the_other_families_train_and_are_attacked(make: Make) -> None:
     made = make()
     told = run_all("table2", made)
     assert {p.step.encoder for p in told if isinstance(p.step, Trained)} == {"roberta-base", "t5-large"}
-    assert write_page((ITEMS["table2"],), made[0]).exists()
+    assert page_of("table2", made[0]).exists()
 
 
 class Stop(Exception):

@@ -41,6 +41,12 @@ def test_settings_at_the_papers_scale_are_those_of_table_9(
     assert (config.first_votes, config.second_votes, config.stop_confidence, config.max_length) == (5, 50, 0.98, 256)
 
 
+@pytest.mark.parametrize("encoder", PAPER.encoders)
+def test_the_papers_encoders_are_those_of_the_presets(encoder: str) -> None:
+    model = Trained(encoder=encoder, data="imdb")
+    assert PAPER.base(model) == PAPER.preset(model).base
+
+
 @pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
 def test_every_step_can_be_planned_offline(scale: Scale) -> None:
     for step in steps_of(items_of("all"), scale):

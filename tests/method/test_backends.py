@@ -10,8 +10,8 @@ import torch
 from rsmi import RsmiClassifier
 from rsmi.errors import ConfigError
 from rsmi.method.backends import open_voter
+from rsmi.method.encoder import evaluating
 from rsmi.method.noise import NoisePlan, noisy_copies, row_noise
-from rsmi.method.saliency import evaluating
 from tiny import FAMILIES, some_texts
 from toy import CONFIG, LABELS, TEXTS, TRAIN
 

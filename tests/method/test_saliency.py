@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from rsmi.method.encoder import open_encoder
+from rsmi.method.encoder import evaluating, open_encoder
 from rsmi.method.noise import NoisePlan, noisy, noisy_logits, row_noise
-from rsmi.method.saliency import embedding_gradient, evaluating
+from rsmi.method.saliency import embedding_gradient
 from rsmi.seeds import derive, generator
 from tiny import ENCODER_DECODERS, FAMILIES, is_t5, own_ids, some_texts
 

@@ -62,27 +62,15 @@ def stability(
     """Accuracy over independent runs on clean inputs and on the texts that fooled the model once (Figure 4)."""
     from tqdm.auto import tqdm
 
-    from rsmi.evaluation.analyses import stability as measured
+    from rsmi.evaluation.analyses import stability_of
     from rsmi.evaluation.runs import Run
 
-    attacked = [record for record in Run.read(records).records if record.outcome != "skipped"]
+    attacked = Run.read(records).records
     classifier = _open(model, variant, device, dtype)
-    fooled = [record for record in attacked if record.outcome == "succeeded"]
-    sets = {
-        "clean": [(record.original, record.label) for record in attacked],
-        "adversarial": [(record.adversarial, record.label) for record in fooled],
-    }
-    found = {
-        name: measured(
-            classifier,
-            [text for text, _ in rows],
-            [label for _, label in rows],
-            runs,
-            lambda draws, name=name: tqdm(draws, name, unit="run", dynamic_ncols=True),  # type: ignore[misc]
-        ).to_dict()
-        for name, rows in sets.items()
-        if rows
-    }
+    measured = stability_of(
+        classifier, attacked, runs, lambda name, draws: tqdm(draws, name, unit="run", dynamic_ncols=True)
+    )
+    found = {name: own.to_dict() for name, own in measured.items()}
     rows = [
         [name, str(own["texts"]), *(f"{100 * own[each]:.1f}" for each in ("mean", "std", "min", "max"))]
         for name, own in found.items()
@@ -190,9 +178,11 @@ def run_time(
 
 
 def _open(model: str, variant: str | None, device: str | None, dtype: str, backend: str = "torch") -> Any:
-    from rsmi.app.loading import open_model
+    from rsmi.opening import open_classifier
 
-    return open_model(model, variant, 0, device, dtype, backend, None, progress=False)
+    return open_classifier(
+        model, variant, seed=0, device=device, dtype=dtype, backend=backend, token_budget=None, progress=False
+    )
 
 
 def _show(columns: Sequence[str], rows: Sequence[Sequence[str]], values: dict[str, Any], as_json: bool) -> None:

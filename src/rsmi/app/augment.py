@@ -53,13 +53,22 @@ def augment(
     as_json: Json = False,
 ) -> None:
     """Attack a model on training texts and keep what fooled it; an interrupted run goes on by itself."""
-    from rsmi.app.loading import open_model
     from rsmi.attacks.catalogue import make_attack
     from rsmi.data import load_data
+    from rsmi.opening import open_classifier
 
     rows = load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column)
     sample = rows.take(min(num, len(rows)), sample_seed)
-    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=False)
+    classifier = open_classifier(
+        model,
+        variant,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        backend=backend,
+        token_budget=token_budget,
+        progress=False,
+    )
     chosen = make_attack(attack_name, max_queries=max_queries, **parse_settings(more_settings))
     counts = write_adversarial(classifier, model, chosen, sample, out, seed, together)
     if as_json:

@@ -47,12 +47,12 @@ def monitoring(
     Originals that were answered right and the texts that fooled the model are classified anew, on other draws than the
     attacker saw. Weights are refused on texts they were fitted on: fit them on a dev split or on another model.
     """
-    from rsmi.app.loading import open_model
     from rsmi.errors import ConfigError
     from rsmi.evaluation.monitoring import check_unseen, judge, look_again
     from rsmi.evaluation.monitoring import fit as fitted
     from rsmi.evaluation.running import describe_model
     from rsmi.evaluation.runs import Run
+    from rsmi.opening import open_classifier
     from rsmi.report.monitoring import Watched, to_dict, write_monitoring
 
     if fit is not None and (weights is not None or out is not None):
@@ -61,7 +61,9 @@ def monitoring(
     own, known = _weights(weights)
     if fit is None:
         check_unseen(runs, known)
-    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=True)
+    classifier = open_classifier(
+        model, variant, seed=seed, device=device, dtype=dtype, backend=backend, token_budget=token_budget, progress=True
+    )
     positives: Positives = "attempted" if attempted else "succeeded"
     seen: list[list[Seen]] = [[] for _ in runs]
     for classifier.seed in range(seed, seed + draws):

@@ -55,15 +55,24 @@ def predict(
     With --file and --out a file of any size becomes one with its predictions, chunk by chunk, in memory that does not
     grow; --resume goes on after an interruption, --workers or --cluster share the chunks.
     """
-    from rsmi.app.loading import open_model
     from rsmi.data import iter_texts
+    from rsmi.opening import open_classifier
 
     if bool(texts) == (file is not None):
         raise typer.BadParameter("expected texts or --file, and not both", param_hint="TEXT")
     if out is not None:
         if file is None or explain:
             raise typer.BadParameter("expected --file beside it, and no --explain", param_hint="--out")
-        classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=True)
+        classifier = open_classifier(
+            model,
+            variant,
+            seed=seed,
+            device=device,
+            dtype=dtype,
+            backend=backend,
+            token_budget=token_budget,
+            progress=True,
+        )
         choices = {"on_error": on_error, "prefix": prefix, "chunk_rows": chunk_rows, "resume": resume}
         choices |= {"text_column": text_column, "pair_column": pair_column, "workers": workers, "cluster": cluster}
         _score(classifier, file, out, choices, as_json)
@@ -74,7 +83,9 @@ def predict(
         )
     pending: Iterable[TextInput] = iter_texts(file, text_column, pair_column) if file is not None else (texts or [])
     bar = None if file is None else True
-    classifier = open_model(model, variant, seed, device, dtype, backend, token_budget, progress=bar)
+    classifier = open_classifier(
+        model, variant, seed=seed, device=device, dtype=dtype, backend=backend, token_budget=token_budget, progress=bar
+    )
     _show(classifier, pending, explain, as_json)
 
 

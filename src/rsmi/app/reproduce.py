@@ -83,7 +83,7 @@ def _smoke(scale: Scale, folder: Path) -> Results:
 
 def _run(items: Sequence[Item], results: Results, models: Path, workers: int, cluster: str | None) -> None:
     from rsmi.experiments.items import items_of
-    from rsmi.experiments.page import write_page
+    from rsmi.experiments.page import judged_items, write_page
     from rsmi.experiments.running import reproduce as run
 
     try:
@@ -91,9 +91,10 @@ def _run(items: Sequence[Item], results: Results, models: Path, workers: int, cl
     except KeyboardInterrupt:
         typer.echo(f"\ninterrupted; what is done is in {results.folder}; --resume goes on from there", err=True)
         raise typer.Exit(130) from None
-    page = write_page(items_of("all"), results)
+    judged = judged_items(items_of("all"), results)
+    page = write_page(items_of("all"), results, judged)
     for own in items:
-        for verdict in own.judge(results):
+        for verdict in judged[own.name]:
             typer.echo(f"{verdict.status:15} {own.name}: {verdict.claim}")
             typer.echo(f"{'':15} {verdict.evidence}")
     typer.echo(f"page: {page}")
@@ -114,10 +115,10 @@ def _named(step: Step) -> str:
     return f"attack {step.name}" if isinstance(step, Attacked) else f"measure {step.name}"
 
 
-def _show(_opened: OpenJob, file: Path, records: Iterator[AttackRecord]) -> Iterable[AttackRecord]:
+def _show(opened: OpenJob, file: Path, records: Iterator[AttackRecord]) -> Iterable[AttackRecord]:
     from rsmi.app.attack import shown
 
-    return shown(records, len(_opened.sample), file)
+    return shown(records, len(opened.sample), file)
 
 
 def _plan(items: Sequence[Item], scale: Scale, teraflops: float) -> None:

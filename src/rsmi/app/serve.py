@@ -64,9 +64,9 @@ def serve(
         raise MissingResourceError(f"rsmi serve: expected {', '.join(missing)}, got none; pip install 'rsmi[serve]'")
     from functools import partial
 
-    from rsmi.app.loading import open_model
     from rsmi.app.server.process import run_server
     from rsmi.app.server.settings import ServeConfig
+    from rsmi.opening import open_classifier
 
     usual = ServeConfig()
     settings = ServeConfig(
@@ -88,7 +88,17 @@ def serve(
         playground=not no_playground,
         log_texts=log_texts,
     )
-    load = partial(open_model, model, variant, seed, device, dtype, backend, token_budget, progress=False)
+    load = partial(
+        open_classifier,
+        model,
+        variant,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        backend=backend,
+        token_budget=token_budget,
+        progress=False,
+    )
     run_server(load, settings, host=host, port=port, name=Path(model).name or "model")
 
 

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from torch import Tensor, nn
 
 from rsmi.classifier import RsmiClassifier
 from rsmi.errors import InputError
+from rsmi.method.encoder import evaluating
 from rsmi.method.engine import Engine
 from rsmi.method.noise import noisy, row_noise, shifted_by_noise
-from rsmi.method.saliency import evaluating
 from rsmi.method.spread import watched
 from rsmi.method.tokens import Batch, by_length, collate
 from rsmi.records import AttackRecord, Label, TextInput
@@ -140,6 +141,30 @@ def stability(
         winners = classifier.classes_[classifier.query(list(texts), draw).argmax(1)]
         accuracies.append(float((winners == golds).mean()))
     return Stability(accuracies=tuple(accuracies), texts=len(texts))
+
+
+def stability_of(
+    classifier: RsmiClassifier,
+    records: Sequence[AttackRecord],
+    runs: int,
+    progress: Callable[[str, Sequence[int]], Any] = lambda _name, draws: draws,
+) -> dict[str, Stability]:
+    """Classify the texts of an attack in many independent runs: `clean` ones, and the `adversarial` that fooled it.
+
+    A set without texts is left out. `progress` gets the name of a set and the numbers of its runs; see `stability`.
+    """
+    attacked = [record for record in records if record.outcome != "skipped"]
+    sets = {
+        "clean": [(record.original, record.label) for record in attacked],
+        "adversarial": [(record.adversarial, record.label) for record in attacked if record.outcome == "succeeded"],
+    }
+    return {
+        name: stability(
+            classifier, [text for text, _ in rows], [label for _, label in rows], runs, partial(progress, name)
+        )
+        for name, rows in sets.items()
+        if rows
+    }
 
 
 def spread_of(values: Sequence[float]) -> dict[str, float | int]:

@@ -13,8 +13,8 @@ from rsmi.data import TextDataset, load_data
 from rsmi.errors import DataError
 from rsmi.evaluation.attacking import with_evidence
 from rsmi.evaluation.protocols import FRESH_DRAWS, Setup, set_up
+from rsmi.opening import open_classifier
 from rsmi.records import AttackRecord
-from rsmi.settings import updated
 
 _CALIBRATED = 500  # dev texts that a temperature is fitted to
 
@@ -71,8 +71,10 @@ class Job:
 
     def classifier(self) -> RsmiClassifier:
         """Load the model."""
-        classifier = RsmiClassifier.from_pretrained(
+        return open_classifier(
             self.model,
+            self.variant,
+            self.config,
             seed=self.seed,
             device=self.device,
             dtype=self.dtype,
@@ -80,11 +82,6 @@ class Job:
             token_budget=self.token_budget,
             progress=False,
         )
-        if self.variant is not None:
-            classifier.config = classifier.config_.as_variant(self.variant)
-        if self.config:
-            classifier.config = updated(classifier.config_, **self.config)
-        return classifier
 
     def open(self, loaded: RsmiClassifier | None = None) -> OpenJob:
         """Load everything that the job needs; `loaded` is what `classifier` returned, where that was called already."""

@@ -13,7 +13,7 @@ from rsmi.experiments import grids
 from rsmi.experiments.paper import figure_of
 from rsmi.experiments.results import Results
 from rsmi.experiments.specs import Attacked, Trained, augmenting
-from rsmi.report.wording import NONE, Cell, Table, word
+from rsmi.report.wording import NONE, Cell, Table, percent, word
 
 NAMES: Final = {
     "finetune": "Fine-tuned",
@@ -46,10 +46,8 @@ def beside(text: str, interval: str, paper: float | None, digits: int = 1) -> Ce
 
 
 def _share(share: Share, paper: float | None) -> Cell:
-    if not share.total:
-        return beside(NONE, "", paper)
-    low, high = share.interval
-    return beside(f"{100 * share.value:.1f}", f"[{100 * low:.1f}, {100 * high:.1f}]", paper)
+    own = percent(share)
+    return beside(own.text, own.interval, paper)
 
 
 def _over(shares: Sequence[Share], paper: float | None, best: Any = max) -> Cell:

@@ -9,14 +9,14 @@ from typing import Any
 from rsmi.classifier import RsmiClassifier
 from rsmi.errors import DataError
 from rsmi.evaluation.accuracy import measure_accuracy
-from rsmi.evaluation.analyses import fooled_pairs, inference_times, layer_distances, stability
+from rsmi.evaluation.analyses import fooled_pairs, inference_times, layer_distances, stability_of
 from rsmi.evaluation.timing import training_times
 from rsmi.experiments.results import Results
 from rsmi.experiments.specs import Attacked, Changes, Measured, Trained
 from rsmi.experiments.training import classifier_for
-from rsmi.settings import updated
+from rsmi.opening import open_classifier
 
-_REPEATS = 5
+_REPEATS, _TRAINING_REPEATS = 5, 3
 
 
 def measure(step: Measured, results: Results, models: Path) -> dict[str, Any]:
@@ -42,23 +42,10 @@ def _layers(step: Measured, results: Results, models: Path) -> dict[str, Any]:
 
 
 def _stability(step: Measured, results: Results, models: Path) -> dict[str, Any]:
-    cell = _attacked(step)
+    cell, runs = _attacked(step), results.scale.runs
     classifier = _open(cell.model, cell.changes, models)
-    tried = [record for record in results.run(cell).records if record.outcome != "skipped"]
-    fooled = [record for record in tried if record.outcome == "succeeded"]
-    sets = {
-        "clean": [(record.original, record.label) for record in tried],
-        "adversarial": [(record.adversarial, record.label) for record in fooled],
-    }
-    runs = results.scale.runs
-    return {
-        "runs": runs,
-        **{
-            name: stability(classifier, [text for text, _ in rows], [label for _, label in rows], runs).to_dict()
-            for name, rows in sets.items()
-            if rows
-        },
-    }
+    found = stability_of(classifier, results.run(cell).records, runs)
+    return {"runs": runs, **{name: own.to_dict() for name, own in found.items()}}
 
 
 def _training_time(step: Measured, results: Results, _models: Path) -> dict[str, Any]:
@@ -66,7 +53,7 @@ def _training_time(step: Measured, results: Results, _models: Path) -> dict[str,
     rows = results.scale.load(step.models[0].data, "train")
     rows = rows.take(min(len(rows), scale.timed), 0)
     classifiers = {str(model.method): classifier_for(model, scale) for model in step.models}
-    found = training_times(classifiers, rows.texts, rows.labels, repeats=min(3, _REPEATS))
+    found = training_times(classifiers, rows.texts, rows.labels, _TRAINING_REPEATS)
     return {"texts": len(rows), "times": [own.to_dict() for own in found]}
 
 
@@ -106,7 +93,4 @@ def _attacked(step: Measured) -> Attacked:
 
 
 def _open(model: Trained, own: Changes, models: Path) -> RsmiClassifier:
-    classifier = RsmiClassifier.from_pretrained(models / model.name, seed=0, progress=False)
-    if own:
-        classifier.config = updated(classifier.config_, **dict(own))
-    return classifier
+    return open_classifier(str(models / model.name), config=dict(own), seed=0, progress=False)

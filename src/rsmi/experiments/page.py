@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +23,40 @@ def finished(items: Sequence[Item], results: Results) -> list[Item]:
     return [item for item in items if all(results.done(step) for step in steps_of((item,), results.scale))]
 
 
-def write_page(items: Sequence[Item], results: Results) -> Path:
-    """Write README.md, verdicts.json and figures about every finished item into the results' folder."""
-    ready = finished(items, results)
-    if not ready:
+def judged_items(items: Sequence[Item], results: Results) -> dict[str, list[Verdict]]:
+    """Return the verdicts of every finished item; resampling takes a while, so keep them."""
+    return {item.name: item.judge(results) for item in finished(items, results)}
+
+
+def write_page(items: Sequence[Item], results: Results, judged: Mapping[str, list[Verdict]]) -> Path:
+    """Write README.md, verdicts.json and figures about every judged item into the results' folder."""
+    if not judged:
         raise DataError(f"{results.folder}: expected a finished item of {', '.join(i.name for i in items)}, got none")
-    for item in ready:
-        drawing = item.figure(results)
+    for item in items:
+        drawing = item.figure(results) if item.name in judged else None
         if drawing is not None:
             draw(drawing, results.folder / f"{item.name}.svg")
     page = results.folder / "README.md"
-    write_text(page, "\n".join(page_lines(items, results)))
-    values = {item.name: [verdict.to_dict() for verdict in item.judge(results)] for item in ready}
+    write_text(page, "\n".join(page_lines(items, results, judged)))
+    values = {name: [verdict.to_dict() for verdict in own] for name, own in judged.items()}
     write_text(results.folder / "verdicts.json", json.dumps(values, indent=1) + "\n")
     return page
 
 
-def page_lines(items: Sequence[Item], results: Results, figures: str = "") -> list[str]:
-    """Return the page about every finished item, title and an empty line first.
+def page_lines(
+    items: Sequence[Item], results: Results, judged: Mapping[str, list[Verdict]], figures: str = ""
+) -> list[str]:
+    """Return the page about every judged item, title and an empty line first.
 
     Args:
-        items: What the page is about; those not finished are named.
+        items: What the page is about; those not judged are named.
         results: What was found.
+        judged: Verdicts by the name of the item.
         figures: Where the figures are, as seen from the page.
     """
-    ready = finished(items, results)
-    judged = {item.name: item.judge(results) for item in ready}
+    ready = [item for item in items if item.name in judged]
     lines = ["# The paper's tables and figures, reproduced", "", *_about(results), "", *_verdicts(ready, judged)]
-    missing = [item.title for item in items if item not in ready]
+    missing = [item.title for item in items if item.name not in judged]
     if missing:
         lines += ["Not finished yet: " + "; ".join(missing) + ".", ""]
     for item in ready:
@@ -89,7 +95,7 @@ def _plain(values: Any) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _verdicts(items: Sequence[Item], judged: dict[str, list[Verdict]]) -> list[str]:
+def _verdicts(items: Sequence[Item], judged: Mapping[str, list[Verdict]]) -> list[str]:
     lines = ["## The paper's claims", "", "| Item | Claim | Verdict | Evidence |", "|---|---|---|---|"]
     for item in items:
         for verdict in judged[item.name]:

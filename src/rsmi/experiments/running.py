@@ -44,15 +44,13 @@ def steps_of(items: Sequence[Item], scale: Scale) -> tuple[Step, ...]:
 
 def open_steps(steps: Sequence[Step], results: Results, models: Path) -> list[Step]:
     """Return the steps still to be done: weights are only needed where something else has to be done with them."""
-    wanted: set[Step] = set()
+    left: list[Step] = []
+    needed: set[Step] = set()
     for step in reversed(steps):  # what needs a step comes after it
-        ready = results.done(step)
-        if isinstance(step, Trained) and step in wanted:
-            ready = ready and is_checkpoint(models / step.name)
-        if not ready:
-            wanted |= {step, *needs(step)}
-    found = [step for step in steps if step in wanted]
-    return [step for step in found if not (results.done(step) and _has_weights(step, models))]
+        if not results.done(step) or (step in needed and not _has_weights(step, models)):
+            left.append(step)
+            needed.update(needs(step))
+    return left[::-1]
 
 
 def _has_weights(step: Step, models: Path) -> bool:

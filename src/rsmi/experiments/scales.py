@@ -116,7 +116,7 @@ class Scale:
 
     def base(self, model: Trained) -> str:
         """Return what the model starts from: a hub id, `minilm` or a folder."""
-        base = self.preset(model).base if self.presets else self.encoders[model.encoder].base
+        base = self.encoders[model.encoder].base
         if self.presets or base == "minilm" or os.sep in base:
             return base
         folder = os.environ.get(MODELS_VARIABLE)

@@ -10,7 +10,6 @@ from typing import Any
 from rsmi.classifier import RsmiClassifier
 from rsmi.data import TextDataset
 from rsmi.errors import TrainingError
-from rsmi.evaluation.analyses import fooled_pairs
 from rsmi.evaluation.running import versions
 from rsmi.experiments.results import Results
 from rsmi.experiments.scales import Scale
@@ -20,7 +19,6 @@ from rsmi.method.substitution import SynonymTable
 from rsmi.resources.vectors import WordVectors
 
 _DEV_TEXTS = 1000  # they choose an epoch, of a small scale
-_SYNONYM_COSINE = 0.8  # SAFER's
 
 
 def classifier_for(model: Trained, scale: Scale) -> RsmiClassifier:
@@ -93,7 +91,7 @@ def _added(model: Trained, results: Results) -> tuple[tuple[Any, ...], tuple[Any
     fooled = [record for record in records if record.outcome == "succeeded"]
     if not fooled:
         raise TrainingError(f"{model.name}: none of {len(records)} attacked texts fooled the victim: nothing to add")
-    return tuple(pair[1] for pair in fooled_pairs(records)), tuple(record.label for record in fooled)
+    return tuple(record.adversarial for record in fooled), tuple(record.label for record in fooled)
 
 
 def _synonyms(scale: Scale) -> SynonymTable:
@@ -102,10 +100,6 @@ def _synonyms(scale: Scale) -> SynonymTable:
 
 @lru_cache(maxsize=1)
 def _neighbours() -> SynonymTable:
-    """Return SAFER's table: neighbours in counter-fitted vectors, near enough."""
+    """Return SAFER's table: near words in counter-fitted vectors."""
     vectors = WordVectors.open()
-    near = {
-        word: [other for other, cosine in vectors.neighbours(word) if cosine >= _SYNONYM_COSINE]
-        for word in vectors.words
-    }
-    return SynonymTable.from_dict({word: others for word, others in near.items() if others})
+    return SynonymTable.from_vectors(vectors.words, vectors.vectors)

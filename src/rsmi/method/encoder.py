@@ -188,3 +188,15 @@ def _embeddings_shifted(tables: tuple[nn.Module, ...], input_ids: Tensor, shift:
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch dropout off while the block runs; every module gets its own mode back."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

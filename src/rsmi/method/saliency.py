@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rsmi.method.encoder import Encoder
+from rsmi.method.encoder import Encoder, evaluating
 from rsmi.method.noise import NoisePlan, NoiseSource, noisy_logits
 from rsmi.method.tokens import Batch
 
@@ -62,15 +60,3 @@ def embedding_gradient(
         loss = -mean_log_probs.gather(1, chosen.unsqueeze(1)).sum()
         (gradient,) = torch.autograd.grad(loss, shift)
     return EmbeddingGradient(gradient)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch dropout off while the block runs; every module gets its own mode back."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from rsmi.errors import UnsupportedModelError
-from rsmi.method.encoder import Encoder, Layer, map_hidden
+from rsmi.method.encoder import Encoder, Layer, evaluating, map_hidden
 from rsmi.method.tokens import collate, encode
 
 ATTRIBUTE: Final = "rsmi_spread"
@@ -53,13 +53,8 @@ def hidden_spread(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> tuple
 def _measure(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> tuple[float, ...]:
     limit = min(_MAX_TOKENS, encoder.max_tokens or _MAX_TOKENS)
     batch = collate(encode(tokenizer, list(_TEXTS), limit), tokenizer.pad_token_id).to(encoder.device)
-    training = encoder.model.training
-    encoder.model.eval()
-    try:
-        with torch.no_grad(), watched(encoder.layers) as seen:
-            encoder.logits(batch)
-    finally:
-        encoder.model.train(training)
+    with torch.no_grad(), evaluating(encoder.model), watched(encoder.layers) as seen:
+        encoder.logits(batch)
     own = batch.maskable
     return tuple(float(seen[number].float()[own].std(dim=0).median()) for number in range(encoder.num_layers))
 

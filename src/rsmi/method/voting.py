@@ -9,11 +9,10 @@ import numpy as np
 import torch
 
 from rsmi.errors import UnsupportedModelError
-from rsmi.method.encoder import Encoder
+from rsmi.method.encoder import Encoder, evaluating
 from rsmi.method.masking import hide
 from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise
-from rsmi.method.saliency import evaluating
 from rsmi.method.tokens import Batch, Encoded, collate, distinct, side_by_side
 from rsmi.seeds import derive
 

@@ -14,12 +14,12 @@ from rsmi.report.curves import Curve
 from rsmi.report.numbers import WORST, RunNumbers, protocols_of, unique, wilson
 from rsmi.report.report import Report
 from rsmi.report.sample import Sample
+from rsmi.report.svg import COLOURS, STYLES
 from rsmi.report.wording import calibrated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLOURS = ("#2563b8", "#c2410c", "#0f7b53", "#8b3fa8", "#8a5a00", "#be185d", "#0e7490", "#57534e")
 _DASHES = ("-", "--", ":", "-.")
 _SETTINGS = {
     "svg.fonttype": "none",
@@ -108,7 +108,7 @@ def _draw_sample(sample: Sample, start: str, draw: Callable[..., None]) -> None:
 
 def _look(sample: Sample, model: str) -> dict[str, Any]:
     place = sample.models.index(model)
-    return {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _DASHES[place % len(_DASHES)]}
+    return {"color": COLOURS[place % STYLES], "linestyle": _DASHES[place % len(_DASHES)]}
 
 
 def _paint_queries(axes: Sequence[Any], sample: Sample, runs: Sequence[RunNumbers]) -> None:
@@ -206,7 +206,7 @@ def _paint_tries(panel: Any, sample: Sample, runs: Sequence[RunNumbers]) -> None
 
 def _paint_certified(panel: Any, report: Report) -> None:
     for place, own in enumerate(report.certified):
-        look = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _DASHES[place % len(_DASHES)]}
+        look = {"color": COLOURS[place % STYLES], "linestyle": _DASHES[place % len(_DASHES)]}
         _paint_curve(panel, own.curve, 0.0, own.curve.end, 1.0, f"{own.name} ({own.space})", look)
     panel.set(xlabel="radius", ylabel="certified %", ylim=(0, 102))
     panel.legend()

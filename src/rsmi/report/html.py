@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 from rsmi.evaluation.runs import Run
 from rsmi.report import wording
 from rsmi.report.browser import browser_section
-from rsmi.report.markup import counted, escape, folded, table_markup
+from rsmi.report.markup import counted, digest, escape, folded, page_script, table_markup
 from rsmi.report.numbers import unique
 from rsmi.report.report import Report
 from rsmi.report.sections import sample_section
@@ -28,10 +26,10 @@ def html_page(report: Report, max_examples: int | None = None) -> str:
         max_examples: Attacked examples of each run, the first ones; None for all.
     """
     style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    script = page_script((_HERE / "page.js").read_text(encoding="utf-8"))
     # No other script or style than these two runs, whatever a text or a name in a record says.
     policy = "default-src 'none'; img-src data:; base-uri 'none'; "
-    policy += f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    policy += f"style-src '{digest(style)}'; script-src '{digest(script)}'"
     models, attacks = unique(run.model for run in report.runs), unique(run.attack for run in report.runs)
     sections = [sample_section(place, sample) for place, sample in enumerate(report.samples)]
     return "\n".join(
@@ -59,10 +57,6 @@ def html_page(report: Report, max_examples: int | None = None) -> str:
             f"</main>\n<script>{script}</script>\n</body>\n</html>\n",
         ]
     )
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _contents(report: Report) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import re
+from importlib.resources import files
 from typing import Any
 
 from rsmi.report.wording import Cell, Table
@@ -76,3 +79,14 @@ def _row(row: tuple[Cell, ...]) -> str:
 
 def _kind(cell: Cell) -> str:
     return ' class="number"' if cell.number else ""
+
+
+def page_script(*parts: str) -> str:
+    """Return the script of a page: what all pages share, then its own parts, out of reach of everything else."""
+    shared = files("rsmi.report").joinpath("parts.js").read_text("utf-8")
+    return f'"use strict";\n(() => {{\n{shared}{"".join(parts)}}})();\n'
+
+
+def digest(text: str) -> str:
+    """Return what a content policy calls a script or a style."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

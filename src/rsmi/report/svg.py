@@ -14,8 +14,9 @@ from rsmi.report.numbers import WORST, ProtocolNumbers, wilson
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 440, 270, 46, 14, 12, 44
 _MOST_POINTS = 160
-_COLOURS = ("#2563b8", "#c2410c", "#0f7b53", "#8b3fa8", "#8a5a00", "#be185d", "#0e7490", "#57534e")
-STYLES = len(_COLOURS)
+COLOURS = ("#2563b8", "#c2410c", "#0f7b53", "#8b3fa8", "#8a5a00", "#be185d", "#0e7490", "#57534e")
+"""Of lines, in the order of the page's style sheet."""
+STYLES = len(COLOURS)
 """Colours of the page's style sheet; after them they start again."""
 
 
@@ -195,7 +196,7 @@ def swatch(style: int) -> str:
 
 def _style() -> str:
     """Return what the page's style sheet says about charts, for one that stands alone."""
-    colours = "".join(f".s{place}{{stroke:{colour}}}" for place, colour in enumerate(_COLOURS))
+    colours = "".join(f".s{place}{{stroke:{colour}}}" for place, colour in enumerate(COLOURS))
     return (
         "<style>text{font:11px sans-serif;fill:#1a1d23}.grid{stroke:#d9dde4}.frame,.tick{stroke:#555d6b}"
         f".ideal{{stroke:#555d6b;stroke-dasharray:4 4}}path{{fill:none}}.line{{stroke-width:2.25}}{colours}</style>"

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rsmi.method.encoder import Encoder
-from rsmi.method.saliency import evaluating
+from rsmi.method.encoder import Encoder, evaluating
 from rsmi.method.tokens import Batch
 from rsmi.training.objective import Objective, Step
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from rsmi.config import Masking
-from rsmi.method.encoder import Encoder
+from rsmi.method.encoder import Encoder, evaluating
 from rsmi.method.masking import hide_rows, random_positions, top_positions
 from rsmi.method.noise import NoisePlan, batch_noise, noisy, noisy_logits, shifted_by_noise
-from rsmi.method.saliency import EmbeddingGradient, embedding_gradient, evaluating
+from rsmi.method.saliency import EmbeddingGradient, embedding_gradient
 from rsmi.method.tokens import Batch
 from rsmi.seeds import derive, generator
 from rsmi.training.objective import Objective, Step

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from importlib.resources import files
 
 from fastapi import Response
+
+from rsmi.report.markup import digest, page_script
 
 _SCRIPTS = ("asking", "decision", "typing", "attack", "start")
 
@@ -24,15 +24,10 @@ def _page() -> tuple[str, str]:
     own = files("rsmi.app.server").joinpath("page")
     look = files("rsmi.report").joinpath("page.css").read_text("utf-8")  # the same as the report's
     style = look + own.joinpath("style.css").read_text("utf-8")
-    parts = "".join(own.joinpath(f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
-    script = f'"use strict";\n(() => {{\n{parts}}})();\n'
+    script = page_script(*(own.joinpath(f"{name}.js").read_text("utf-8") for name in _SCRIPTS))
     frame = own.joinpath("frame.html").read_text("utf-8")
     policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; connect-src 'self'; "
+        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; connect-src 'self'; "
         "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     return frame.replace("/*style*/", style).replace("/*script*/", script), policy
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
