@@ -1,0 +1,117 @@
+"""Numbers of benchmarks/profiles.py -> its page and the trade-off curve."""
+
+import io
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from rsmi.evaluation.robustness import Share
+from rsmi.report.svg import COLOURS
+
+TOLERANCE = {"fast": (2.0, 3.0), "balanced": (4.0, 15.0), "robust": (10.0, 40.0)}
+"""What a profile may cost: points of accuracy against plain fine-tuning, and time in plain forward passes."""
+
+Row = Mapping[str, Any]
+
+
+def page(result: Mapping[str, Any]) -> str:
+    """Return the page as Markdown."""
+    about = result["environment"]
+    lines = [
+        "# What noise, masks and votes cost and protect",
+        "",
+        f"`python benchmarks/profiles.py`, seed {result['seed']}, torch {about['versions']['torch']}, transformers "
+        f"{about['versions']['transformers']}, commit {about['commit']}. `rsmi train {' '.join(result['training'])}`;",
+        "noise in spreads of the encoder's own hidden states after three layers. SAcc: right answers; RAcc: right",
+        "under both PWWS and DeepWordBug (protocol `paper`); both in %, pooled over data sets and encoders, with 95 %",
+        "Wilson intervals. Cost: time of a prediction in plain forward passes of the same texts, mean over data sets",
+        "and encoders of medians of 5 repeats.",
+        "",
+        "## The profiles, on test texts",
+        "",
+        "A profile is the setting that holds up best, in the mean over the places below, among those that cost at most",
+        *(
+            f"- `{name}`: {points:g} points of accuracy on dev texts, {passes:g} plain passes: {result['names'][name]}"
+            for name, (points, passes) in TOLERANCE.items()
+        ),
+        "",
+        *_table(result["test"], {setting: name for name, setting in result["names"].items()}),
+        "",
+        "## Every setting, on dev texts",
+        "",
+        *_table(result["dev"], {}),
+        "",
+        "## Place by place, on dev texts (SAcc / RAcc)",
+        "",
+        *_places(result["dev"]),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def pooled(rows: Sequence[Row], count: str, total: str) -> Share:
+    """Return a share over all places."""
+    return Share(count=sum(row[count] for row in rows), total=sum(row[total] for row in rows))
+
+
+def by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the places of each setting, in order."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["setting"], []).append(row)
+    return found
+
+
+def _table(rows: Sequence[Row], names: Mapping[str, str]) -> list[str]:
+    lines = ["| Profile | " if names else "| "]
+    lines[0] += "Setting | SAcc | n | RAcc | n | Plain passes |"
+    lines.append("|---" * (lines[0].count("|") - 1) + "|")
+    for setting, own in by_setting(rows).items():
+        clean, robust = pooled(own, "right", "judged"), pooled(own, "robust", "attacked")
+        first = f"| {names.get(setting, '')} " if names else ""
+        passes = fmean(row["passes"] for row in own)
+        lines.append(f"{first}| {setting} | {clean} | {clean.total} | {robust} | {robust.total} | {passes:.1f} |")
+    return lines
+
+
+def _places(rows: Sequence[Row]) -> list[str]:
+    places = list(dict.fromkeys((row["data"], row["encoder"]) for row in rows))
+    lines = ["| Setting | " + " | ".join(f"{data}, {encoder}" for data, encoder in places) + " |"]
+    lines.append("|---" * (len(places) + 1) + "|")
+    for setting, own in by_setting(rows).items():
+        cells = {(row["data"], row["encoder"]): row for row in own}
+        shown = [_cell(cells[place]) for place in places]
+        lines.append(f"| {setting} | " + " | ".join(shown) + " |")
+    return lines
+
+
+def _cell(row: Row) -> str:
+    return f"{100 * row['right'] / row['judged']:.0f} / {100 * row['robust'] / row['attacked']:.0f}"
+
+
+def trade_off(result: Mapping[str, Any]) -> str:
+    """Return a chart of robust against clean accuracy on dev texts, readable on a light and a dark page, as SVG."""
+    grey = "#808080"
+    names = {setting: name for name, setting in result["names"].items()}
+    settings = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "rsmi", "text.color": grey}
+    settings |= {f"{axis}.{part}": grey for axis in ("xtick", "ytick") for part in ("color", "labelcolor")}
+    with matplotlib.rc_context({**settings, "axes.edgecolor": grey, "axes.labelcolor": grey}):
+        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+        axes = figure.subplots()
+        for place, (setting, own) in enumerate(by_setting(result["dev"]).items()):
+            x, y = pooled(own, "right", "judged"), pooled(own, "robust", "attacked")
+            bars = [[[100 * (s.value - s.interval[0])], [100 * (s.interval[1] - s.value)]] for s in (x, y)]
+            colour = COLOURS[place % len(COLOURS)]
+            at = (100 * x.value, 100 * y.value)
+            axes.errorbar(*at, xerr=bars[0], yerr=bars[1], fmt="os^D"[place // len(COLOURS)], color=colour, alpha=0.8)
+            said = f"{setting} ({names[setting]})" if setting in names else setting
+            axes.annotate(said, at, xytext=(5, 4), textcoords="offset points", color=colour, fontsize=8)
+        axes.set_xlabel("right answers, dev texts %")
+        axes.set_ylabel("right under both attacks %")
+        axes.spines[["top", "right"]].set_visible(False)
+        written = io.StringIO()
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
+    return written.getvalue()
