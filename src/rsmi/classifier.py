@@ -217,7 +217,7 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     @property
     def fingerprint(self) -> str:
         """A number that follows the weights and the classes, for the record of a run."""
-        return checkpoint.fingerprint(self.engine().loaded.encoder, self._class_tuple())
+        return checkpoint.fingerprint(self.engine().loaded.encoder.model, self._class_tuple())
 
     @property
     def randomised(self) -> bool:

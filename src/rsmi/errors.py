@@ -41,6 +41,10 @@ class WorkerError(RsmiError, RuntimeError):
     """Other processes or machines cannot be reached, or were lost again and again."""
 
 
+class TargetError(RsmiError, RuntimeError):
+    """A model that is not ours did not answer as expected; the message names it and what came back."""
+
+
 class NotCertifiable(RsmiError, ValueError):
     """No true statement of the kind asked for can be made; the message says why, and what can be certified."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rsmi.config import RsmiConfig
 from rsmi.errors import CheckpointError, ConfigError, DataError, LabelError, RsmiError
@@ -125,10 +125,10 @@ def read_settings(folder: str | Path) -> Settings:
         ) from error
 
 
-def fingerprint(encoder: Encoder, classes: tuple[Label, ...]) -> str:
+def fingerprint(model: PreTrainedModel, classes: tuple[Label, ...]) -> str:
     """Hash weights and classes: equal fingerprints mean the same answers under the same settings."""
     digest = hashlib.blake2b(repr(classes).encode(), digest_size=16)
-    for name, weights in sorted(encoder.model.state_dict().items()):
+    for name, weights in sorted(model.state_dict().items()):
         flat = weights.detach().cpu().contiguous().flatten()
         digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
         digest.update(flat.view(torch.uint8).numpy().tobytes())

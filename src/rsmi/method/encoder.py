@@ -94,7 +94,7 @@ def open_encoder(model: PreTrainedModel) -> Encoder:
     parameters = inspect.signature(model.forward).parameters
     segments = "token_type_ids" in parameters and getattr(model.config, "type_vocab_size", 0) > 1
     stages = open_stages(model, segments)
-    return Encoder(model, layers, num_layers, _embedding_modules(model), segments, _max_tokens(model), stages)
+    return Encoder(model, layers, num_layers, _embedding_modules(model), segments, max_tokens(model), stages)
 
 
 def spread(count: int, num_layers: int) -> tuple[int, ...]:
@@ -156,7 +156,8 @@ def _embedding_modules(model: PreTrainedModel) -> tuple[nn.Module, ...]:
     return tuple(unique)
 
 
-def _max_tokens(model: PreTrainedModel) -> int | None:
+def max_tokens(model: PreTrainedModel) -> int | None:
+    """Return the longest sequence a model has positions for; None where positions are relative."""
     limit = getattr(model.config, "max_position_embeddings", None)
     if limit is None or model.config.model_type in ("t5", "mt5"):
         return None
