@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsmi.classifier import RsmiClassifier
+from rsmi.errors import ConfigError
 from rsmi.settings import updated
+from rsmi.targets.opening import is_foreign
 
 
 def open_classifier(
@@ -20,6 +22,11 @@ def open_classifier(
         config: Settings of the method that differ from those.
         **settings: Further arguments of the constructor (`seed`, `device`, `dtype`, `backend`, ...).
     """
+    if is_foreign(model):
+        raise ConfigError(
+            f"expected a model folder or hub id, got {model.partition('?')[0]}; models that are not ours can be "
+            "attacked (rsmi attack, rsmi gate), since only their answers are known"
+        )
     classifier = RsmiClassifier.from_pretrained(model, **settings)
     if variant is not None:
         classifier.config = classifier.config_.as_variant(variant)

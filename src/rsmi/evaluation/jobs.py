@@ -10,11 +10,13 @@ from rsmi.attacks.base import TOGETHER
 from rsmi.attacks.catalogue import make_attack
 from rsmi.classifier import RsmiClassifier
 from rsmi.data import TextDataset, load_data
-from rsmi.errors import DataError
+from rsmi.defense import Target
+from rsmi.errors import ConfigError, DataError
 from rsmi.evaluation.attacking import with_evidence
 from rsmi.evaluation.protocols import FRESH_DRAWS, Setup, set_up
 from rsmi.opening import open_classifier
 from rsmi.records import AttackRecord
+from rsmi.targets.opening import is_foreign, open_target
 
 _CALIBRATED = 500  # dev texts that a temperature is fitted to
 
@@ -24,7 +26,9 @@ class Job:
     """One model, sample, attack and protocol. Holds names and numbers only, so that it can be sent anywhere."""
 
     model: str
-    """A model folder or hub id."""
+    """A model folder or hub id; `pipeline:` and either of them; or an address, `http://...`."""
+    foreign: Mapping[str, Any] = field(default_factory=dict)
+    """Of a model that is not ours: further arguments of `open_target`, such as `classes` and `rename`."""
     data: str
     """A named set, a file or a hub id."""
     attack: str = "textfooler"
@@ -66,7 +70,9 @@ class Job:
 
     def sample(self) -> TextDataset:
         """Return the texts to attack."""
-        rows = self.load(self.split)
+        return self._taken(self.load(self.split))
+
+    def _taken(self, rows: TextDataset) -> TextDataset:
         return rows.take(min(self.num, len(rows)), self.sample_seed, self.stratified).cut(self.max_words)
 
     def classifier(self) -> RsmiClassifier:
@@ -83,9 +89,32 @@ class Job:
             progress=False,
         )
 
+    def target(self, rows: TextDataset) -> Target:
+        """Load the model, or reach for it where it is not ours.
+
+        Args:
+            rows: The data, whose names its classes get.
+
+        Raises:
+            ConfigError: If settings do not fit the kind of model.
+        """
+        if not is_foreign(self.model):
+            if self.foreign:
+                raise ConfigError(
+                    f"{', '.join(self.foreign)}: expected a model that is not ours (pipeline:NAME or http://...), got "
+                    f"{self.model}; leave it out"
+                )
+            return self.classifier()
+        ours = {"variant": self.variant, "config": self.config, "token_budget": self.token_budget}
+        unfit = [name for name, value in ours.items() if value] + ["backend"] * (self.backend != "torch")
+        if unfit:
+            raise ConfigError(f"{unfit[0]}: expected none for a model that is not ours, got some; leave it out")
+        return open_target(self.model, rows.classes, device=self.device, dtype=self.dtype, **self.foreign)
+
     def open(self, loaded: RsmiClassifier | None = None) -> OpenJob:
         """Load everything that the job needs; `loaded` is what `classifier` returned, where that was called already."""
-        sample, classifier = self.sample(), loaded or self.classifier()
+        rows = self.load(self.split)
+        sample, classifier = self._taken(rows), loaded or self.target(rows)
         setup = set_up(
             self.protocol,
             classifier,
@@ -116,13 +145,16 @@ class OpenJob:
     """A job with its model loaded."""
 
     job: Job
-    classifier: RsmiClassifier
+    classifier: Target
+    """What is attacked: ours, or another."""
     setup: Setup
     sample: TextDataset
 
     def run(self, places: Sequence[int]) -> Iterator[tuple[int, AttackRecord]]:
         """Attack the texts at some places of the sample; a record depends on its own text alone."""
-        explain = self.classifier.explain if self.job.explained else None
+        explain = None
+        if self.job.explained and isinstance(self.classifier, RsmiClassifier):  # others do not say what they saw
+            explain = self.classifier.explain
         for place, record in self.setup.attack.run(
             self.setup.target,
             self.sample.texts,

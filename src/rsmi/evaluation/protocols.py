@@ -39,6 +39,8 @@ FRESH_DRAWS: Final = 100
 """How often everything found is asked about again."""
 WHITE_BOX: Final = ("hotflip", "gbda")
 """Attacks that differentiate the target."""
+BY_ANSWERS: Final = ("paper", "eot", "temperature", "persistent")
+"""Protocols that need nothing but answers: those for models that are not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def calibrated_temperature(target: Target, texts: Sequence[TextInput], labels: S
 
 def set_up(
     protocol: str,
-    classifier: RsmiClassifier,
+    classifier: Target,
     make_attack: Callable[..., Attack],
     *,
     draws: int = 20,
@@ -168,7 +170,7 @@ def set_up(
 
     Args:
         protocol: One of `PROTOCOLS`.
-        classifier: What is attacked; it needs a seed. It is not changed.
+        classifier: What is attacked; one of ours needs a seed. It is not changed.
         make_attack: Called with further settings of the attack, `fresh_draws` and `tries`.
         draws: Under `eot`, draws that an answer averages over.
         tries: Under `persistent`, how often an input is attacked at most.
@@ -180,37 +182,62 @@ def set_up(
     """
     if protocol not in PROTOCOLS:
         raise ConfigError(f"protocol: expected one of {', '.join(PROTOCOLS)}; got {protocol!r}")
-    if classifier.seed is None:
-        raise ConfigError("expected a classifier with a seed, so that a run can be repeated; got seed=None")
-    deployed = _with(classifier, "vote" if protocol == "vote" else "logit-average")
+    deployed = _deployed(protocol, classifier)
     attack = make_attack(fresh_draws=fresh_draws, **({"tries": tries} if protocol == "persistent" else {}))
     about: dict[str, Any] = {"name": protocol, "label": protocol, "fresh_draws": fresh_draws}
+    if isinstance(deployed, RsmiClassifier) and protocol not in BY_ANSWERS:
+        return _set_up_inside(protocol, deployed, attack, about)
+    if not isinstance(deployed, RsmiClassifier) and attack.name in WHITE_BOX:
+        raise ConfigError(
+            f"attack: expected one that needs answers alone, such as textfooler, for a model that is not ours; got "
+            f"{attack.name}, which differentiates it"
+        )
     target: Target = deployed
-    if protocol == "vote":
-        target = OneHot(deployed)
-    elif protocol == "eot":
+    if protocol == "eot":
         target, about = Averaged(deployed, draws), {**about, "label": f"eot-{draws}", "draws": draws}
-    elif protocol == "fixed-noise":
-        target = Frozen(deployed)
     elif protocol == "temperature":
         if dev is None:
             raise ConfigError("protocol temperature: expected dev texts to calibrate on, got none; pass some as dev=")
         temperature = calibrated_temperature(deployed, dev.texts, dev.labels)
         target = Tempered(deployed, temperature)
         about |= {"temperature": temperature, "dev": {"fingerprint": dev.fingerprint, "num": len(dev)}}
+    elif protocol == "persistent":
+        about |= {"tries": tries}
+    return Setup(target, attack, deployed, about)
+
+
+def _deployed(protocol: str, classifier: Target) -> Target:
+    """Return what answers users: one of our models as the protocol aggregates it, any other as it is."""
+    if not isinstance(classifier, RsmiClassifier):
+        if protocol not in BY_ANSWERS:
+            raise ConfigError(
+                f"protocol: expected one of {', '.join(BY_ANSWERS)} for a model that is not ours, of which only the "
+                f"answers are known; got {protocol!r}"
+            )
+        return classifier
+    if classifier.seed is None:
+        raise ConfigError("expected a classifier with a seed, so that a run can be repeated; got seed=None")
+    return _with(classifier, "vote" if protocol == "vote" else "logit-average")
+
+
+def _set_up_inside(protocol: str, deployed: RsmiClassifier, attack: Attack, about: dict[str, Any]) -> Setup:
+    """Set up a protocol that looks into the model."""
+    target: Target = deployed
+    if protocol == "vote":
+        target = OneHot(deployed)
+    elif protocol == "fixed-noise":
+        target = Frozen(deployed)
     elif protocol == "transfer":
         attack = Transfer(attack, deployed.with_config(deployed.config_.as_variant("plain")))
     elif protocol == "white-box" and attack.name not in WHITE_BOX:
         raise ConfigError(f"protocol white-box: expected one of {', '.join(WHITE_BOX)}, got {attack.name}")
     elif protocol == "mask-aware":
-        if not isinstance(attack, WordSubstitution) or not classifier.uses_gradients:
+        if not isinstance(attack, WordSubstitution) or not deployed.uses_gradients:
             raise ConfigError(
                 f"protocol mask-aware: expected an attack that replaces words one by one, on a model that masks by "
-                f"gradient; got {attack.name} on masking={classifier.config_.masking!r}"
+                f"gradient; got {attack.name} on masking={deployed.config_.masking!r}"
             )
         attack.ranking = BelowSaliency(attack.ranking, deployed)
-    elif protocol == "persistent":
-        about |= {"tries": tries}
     return Setup(target, attack, deployed, about)
 
 

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from rsmi.classifier import RsmiClassifier
+from rsmi.defense import Target
 from rsmi.evaluation.attacking import describe_run
 from rsmi.evaluation.jobs import OpenJob
 from rsmi.evaluation.recordfile import records_to_file
 from rsmi.evaluation.workers import run_in_processes, run_on_ray
 from rsmi.records import AttackRecord
+from rsmi.targets import ForeignTarget
 
+_ASKED_TWICE = 8  # texts that a model that is not ours is asked about twice before a run
 _PACKAGES = ("rsmi", "torch", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "scikit-learn")
 
 
@@ -34,19 +37,24 @@ def run_job(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None = 
         run = partial(run_on_ray, job, address=cluster, workers=workers if workers > 1 else None)
     elif workers > 1:
         run = partial(run_in_processes, job, workers=workers)
+    if isinstance(opened.classifier, ForeignTarget):  # before a file is begun
+        opened.classifier.check_steady(sample.texts[:_ASKED_TWICE])
     about = {**describe_model(job.model, opened.classifier), "protocol": setup.about}
     header = describe_run(setup.target, setup.attack, sample, job.seed, about)
     yield from records_to_file(header, len(sample), out, run, AttackRecord.from_dict)
 
 
-def describe_model(model: str, classifier: RsmiClassifier) -> dict[str, Any]:
-    """Return what identifies a model and the software in the records."""
-    return {
-        "model": {"name": model, "fingerprint": classifier.fingerprint, "config": classifier.config_.to_dict()},
-        "backend": classifier.backend,
-        "model_seed": classifier.seed,
-        "versions": versions(),
-    }
+def describe_model(model: str, classifier: Target) -> dict[str, Any]:
+    """Return what identifies a model and the software in the records; a model that is not ours says so itself."""
+    if isinstance(classifier, RsmiClassifier):
+        return {
+            "model": {"name": model, "fingerprint": classifier.fingerprint, "config": classifier.config_.to_dict()},
+            "backend": classifier.backend,
+            "model_seed": classifier.seed,
+            "versions": versions(),
+        }
+    about = classifier.about if isinstance(classifier, ForeignTarget) else {"name": model}
+    return {"model": about, "backend": None, "model_seed": None, "versions": versions()}
 
 
 def versions() -> dict[str, str | None]:

@@ -55,6 +55,11 @@ class Run:
         return str(self._about_model.get("fingerprint", ""))
 
     @property
+    def note(self) -> str:
+        """What must be known about a model that is not ours; empty for the others."""
+        return str(self._about_model.get("note", ""))
+
+    @property
     def identity(self) -> str:
         """What makes two runs runs of one model: weights, settings and backend; how copies are counted may differ."""
         config = {k: v for k, v in self._about_model.get("config", {}).items() if k != "aggregation"}
@@ -155,6 +160,7 @@ def _cautions_of(model: str, runs: Sequence[Run]) -> list[str]:
             found.append(f"{model}: not attacked under {', '.join(missing)}; its robustness may be overstated")
     if any(run.header.get("uses_gradients") for run in runs) and "white-box" not in protocols:
         found.append(f"{model}: takes gradients at inference and was not attacked by a white-box attack")
+    found += dict.fromkeys(f"{model}: {run.note}" for run in runs if run.note)
     for run in runs:
         hit = run.robustness.budget_hit
         if hit:

@@ -73,11 +73,7 @@ def load_pretrained(
         dtype: Type of its weights.
         trained: The checkpoint must be complete: a missing head is an error, not a fresh start.
     """
-    location = str(encoder_folder()) if source == EMBEDDED else source
-    if source.startswith(("/", "./", "../", "~")) and not Path(location).exists():
-        raise CheckpointError(f"{source}: expected a model folder, found none")
-    if Path(location).exists() and not (Path(location) / "config.json").is_file():
-        raise CheckpointError(f"{source}: expected a model folder with config.json, found none")
+    location = locate(source)
     with plain_errors(source), quiet(), global_state_kept():  # transformers draws a missing head globally
         refuse_untrusted(source, location)
         size = {} if num_labels is None else {"num_labels": num_labels}
@@ -92,6 +88,16 @@ def load_pretrained(
     _check_missing(source, encoder, missing, trained)
     _draw_head(model, missing, key)
     return Pretrained(encoder, tokenizer, bool(missing))
+
+
+def locate(source: str) -> str:
+    """Return the folder or hub id that a user's name of a model stands for."""
+    location = str(encoder_folder()) if source == EMBEDDED else source
+    if source.startswith(("/", "./", "../", "~")) and not Path(location).exists():
+        raise CheckpointError(f"{source}: expected a model folder, found none")
+    if Path(location).exists() and not (Path(location) / "config.json").is_file():
+        raise CheckpointError(f"{source}: expected a model folder with config.json, found none")
+    return location
 
 
 def take_over(fresh: Pretrained, trained: Pretrained, weights: Mapping[str, torch.Tensor]) -> None:
