@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rsmi.app.foreign import ForeignOptions, TargetName
+from rsmi.app.grouped import grouped
 from rsmi.app.options import (
     Backend,
     Device,
@@ -26,10 +29,12 @@ from rsmi.app.options import (
 if TYPE_CHECKING:
     from rsmi.classifier import RsmiClassifier
     from rsmi.data import TextDataset
-    from rsmi.evaluation.jobs import OpenJob
+    from rsmi.evaluation.jobs import Job, OpenJob
     from rsmi.evaluation.protocols import Setup
+    from rsmi.evaluation.robustness import Robustness
     from rsmi.records import AttackRecord
 
+DataName = Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")]
 AttackName = Annotated[
     str,
     typer.Option(
@@ -64,83 +69,108 @@ AttackSettings = Annotated[
 ]
 
 
-def attack(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by rsmi train, or any checkpoint.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
-    out: Annotated[Path, typer.Option("--out", help="JSONL file of the records.")],
-    attack_name: AttackName = "textfooler",
-    num: Annotated[int, typer.Option("--num", min=1, help="Attack a random sample of this many texts.")] = 100,
-    sample_seed: Annotated[int, typer.Option("--sample-seed", help="Seed of that sample.")] = 0,
-    stratified: Stratified = False,
-    split: Annotated[str, typer.Option("--split", help="Split of the data: test, dev, train or all.")] = "test",
-    max_words: MaxWords = 256,
-    protocol: ProtocolName = "paper",
-    draws: Draws = 20,
-    tries: Tries = 5,
-    fresh_draws: FreshDraws = 100,
-    max_queries: MaxQueries = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackOptions:
+    """How a model is attacked: what `rsmi attack` and `rsmi gate` share."""
+
+    attack_name: AttackName = "textfooler"
+    num: Annotated[int, typer.Option("--num", min=1, help="Attack a random sample of this many texts.")] = 100
+    sample_seed: Annotated[int, typer.Option("--sample-seed", help="Seed of that sample.")] = 0
+    stratified: Stratified = False
+    split: Annotated[str, typer.Option("--split", help="Split of the data: test, dev, train or all.")] = "test"
+    max_words: MaxWords = 256
+    protocol: ProtocolName = "paper"
+    draws: Draws = 20
+    tries: Tries = 5
+    fresh_draws: FreshDraws = 100
+    max_queries: MaxQueries = None
     evidence: Annotated[
         bool, typer.Option("--evidence/--no-evidence", help="Keep votes and salient tokens in the records.")
-    ] = True,
-    together: Together = 16,
-    workers: Workers = 1,
-    cluster: Cluster = None,
-    more_settings: AttackSettings = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
-    variant: Variant = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the model's noise (one draw a text) and the attack's.")] = 0,
-    text_column: TextColumn = None,
-    pair_column: PairColumn = None,
-    label_column: LabelColumn = None,
-    device: Device = None,
-    dtype: Dtype = "float32",
-    backend: Backend = "torch",
-    token_budget: TokenBudget = None,
+    ] = True
+    together: Together = 16
+    workers: Workers = 1
+    cluster: Cluster = None
+    more_settings: AttackSettings = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False
+    variant: Variant = None
+    seed: Annotated[int, typer.Option("--seed", help="Of the model's noise (one draw a text) and the attack's.")] = 0
+    text_column: TextColumn = None
+    pair_column: PairColumn = None
+    label_column: LabelColumn = None
+    device: Device = None
+    dtype: Dtype = "float32"
+    backend: Backend = "torch"
+    token_budget: TokenBudget = None
+
+    def job(self, model: str, data: str, foreign: ForeignOptions) -> Job:
+        """Return what they ask for."""
+        from rsmi.evaluation.jobs import Job
+
+        return Job(
+            model=model,
+            foreign=foreign.settings(),
+            data=data,
+            attack=self.attack_name,
+            attack_settings={"max_queries": self.max_queries, **parse_settings(self.more_settings)},
+            protocol=self.protocol,
+            draws=self.draws,
+            tries=self.tries,
+            fresh_draws=self.fresh_draws,
+            split=self.split,
+            columns={name: getattr(self, name) for name in ("text_column", "pair_column", "label_column")},
+            num=self.num,
+            sample_seed=self.sample_seed,
+            stratified=self.stratified,
+            max_words=self.max_words,
+            variant=self.variant,
+            seed=self.seed,
+            device=self.device,
+            dtype=self.dtype,
+            backend=self.backend,
+            token_budget=self.token_budget,
+            together=self.together,
+            explained=self.evidence,
+        )
+
+
+@grouped
+def attack(
+    model: TargetName,
+    data: DataName,
+    out: Annotated[Path, typer.Option("--out", help="JSONL file of the records.")],
+    how: AttackOptions,
+    foreign: ForeignOptions,
     as_json: Json = False,
 ) -> None:
     """Attack a model on labelled texts and tell how often it was fooled."""
-    from rsmi.evaluation.jobs import Job
+    check_free(out, how.resume)
+    opened = how.job(model, data, foreign).open()
+    result = run_to_end(opened, out, how.workers, how.cluster)
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), **numbers(opened, result)}))
+    else:
+        show_result(result, opened.classifier.randomised)
+        typer.echo(f"95 % Wilson intervals; records in {out}")
+
+
+def run_to_end(opened: OpenJob, out: Path, workers: int, cluster: str | None, kept: bool = True) -> Robustness:
+    """Run a job into a file, shown on stderr, and count its records; an interruption says how to go on."""
     from rsmi.evaluation.robustness import Robustness
 
-    check_free(out, resume)
-    job = Job(
-        model=model,
-        data=data,
-        attack=attack_name,
-        attack_settings={"max_queries": max_queries, **parse_settings(more_settings)},
-        protocol=protocol,
-        draws=draws,
-        tries=tries,
-        fresh_draws=fresh_draws,
-        split=split,
-        columns={"text_column": text_column, "pair_column": pair_column, "label_column": label_column},
-        num=num,
-        sample_seed=sample_seed,
-        stratified=stratified,
-        max_words=max_words,
-        variant=variant,
-        seed=seed,
-        device=device,
-        dtype=dtype,
-        backend=backend,
-        token_budget=token_budget,
-        together=together,
-        explained=evidence,
-    )
-    opened = job.open()
     records = []
     try:
         for record in run_shown(opened, out, workers, cluster):
             records.append(record)  # kept one by one, for the message below
     except KeyboardInterrupt:
-        typer.echo(f"\ninterrupted; {len(records)} records are in {out}; --resume goes on from there", err=True)
+        there = f"records are in {out}; --resume goes on from there" if kept else "records are lost; --out keeps them"
+        typer.echo(f"\ninterrupted; {len(records)} {there}", err=True)
         raise typer.Exit(130) from None
-    result = Robustness.of(records)
-    if as_json:
-        about = {"out": str(out), "protocol": opened.setup.about, "resources": opened.setup.attack.resources}
-        typer.echo(json.dumps({**about, **result.to_dict()}))
-    else:
-        _print(result, opened.classifier.randomised, out)
+    return Robustness.of(records)
+
+
+def numbers(opened: OpenJob, result: Robustness) -> dict[str, Any]:
+    """Return what `--json` prints of a run."""
+    return {"protocol": opened.setup.about, "resources": opened.setup.attack.resources, **result.to_dict()}
 
 
 def run_shown(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None = None) -> Iterator[AttackRecord]:
@@ -210,7 +240,8 @@ def attack_shown(
     yield from shown(records, len(sample), out)
 
 
-def _print(result: Any, randomised: bool, out: Path) -> None:
+def show_result(result: Robustness, randomised: bool) -> None:
+    """Print the numbers of a run."""
     typer.echo(f"accuracy before the attack  {result.accuracy} %  (n = {result.accuracy.total})")
     typer.echo(f"accuracy under attack       {result.robust_accuracy} %")
     typer.echo(f"attack success              {result.attack_success} %  of {result.attack_success.total} attacked")
@@ -223,4 +254,3 @@ def _print(result: Any, randomised: bool, out: Path) -> None:
         )
     if result.budget_hit:
         typer.echo(f"ran out of queries          {result.budget_hit} texts")
-    typer.echo(f"95 % Wilson intervals; records in {out}")

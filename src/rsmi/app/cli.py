@@ -13,6 +13,7 @@ from rsmi.app.certify import certify
 from rsmi.app.demo import demo
 from rsmi.app.doctor import doctor
 from rsmi.app.evaluate import evaluate
+from rsmi.app.gate import gate
 from rsmi.app.predict import predict
 from rsmi.app.report import report
 from rsmi.app.reproduce import reproduce
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, predict, evaluate, attack, certify, report, serve, augment, reproduce, doctor, demo):
+for command in (train, predict, evaluate, attack, gate, certify, report, serve, augment, reproduce, doctor, demo):
     app.command()(command)
 app.add_typer(analyse, name="analyse")
 app.add_typer(resources, name="resources")
