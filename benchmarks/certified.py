@@ -4,9 +4,10 @@ r"""Certified accuracy of models trained for it, and attacks on their certificat
 
 For each data set and kind: train a model at one level of randomness, certify 60 dev texts with few draws at several
 levels, keep the one with the best mean certified accuracy over the radii shown (chosen on dev texts only), certify
-`--num` test texts at n = 1,000 and failure probability 0.001, and attack every certificate from inside. Everything
-goes through the command line, and whatever is finished is left alone, so that an interrupted run goes on. Writes
-certificates and README.md.
+`--num` test texts at n = 1,000 and failure probability 0.001, and attack every certificate from inside. The same
+model is then attacked by DeepWordBug on the same texts, as a vote of ten copies, and the report shows what is proved
+beside what an attack found. Whatever is finished is left alone, so that an interrupted run goes on. Writes
+certificates, records, report.html and README.md.
 """
 
 import argparse
@@ -19,6 +20,9 @@ from typing import Any
 
 from environment import environment
 from rsmi.evaluation.certifying import CertifiedAccuracy, read_certificates
+from rsmi.evaluation.jobs import Job
+from rsmi.evaluation.running import run_job
+from rsmi.evaluation.runs import Run
 
 WORDS = (0.0, 1.0, 2.0, 3.0, 5.0)
 RADII = (0.0, 0.05, 0.1, 0.15, 0.2)
@@ -85,6 +89,10 @@ def main() -> None:
     for setting in SETTINGS:
         if options.only in (None, f"{setting.data}-{setting.kind}"):
             measure(setting, options)
+    files = [options.out / f"{own.data}-{own.kind}.jsonl" for own in SETTINGS]
+    shown = [own for file in files if file.with_suffix(".chosen.json").exists() for own in (file, attacked_file(file))]
+    pages = [word for name in ("report.html", "report.md") for word in ("--out", options.out / name)]
+    rsmi("report", *shown, *pages, "--max-examples", 20)
     (options.out / "README.md").write_text(page(options), encoding="utf-8")
 
 
@@ -102,9 +110,23 @@ def measure(setting: Setting, options: argparse.Namespace) -> None:
     best = max(scores, key=lambda level: scores[level])
     out = options.out / f"{name}.jsonl"
     certified(setting, model, best, out, "--num", options.num, "--samples", 1000, "--audit")
+    attack(setting, model, best, options.num, attacked_file(out))
     chosen = {"level": best, "field": setting.field, "dev_scores": scores, "training": setting.train()}
     about = {**chosen, "trained": setting.trained, "environment": environment()}
     out.with_suffix(".chosen.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def attack(setting: Setting, model: Path, level: float, num: int, out: Path) -> None:
+    """Attack the model that was certified, on the same texts, as a vote of few copies."""
+    config = {setting.field: level, "two_step": False, "first_votes": 10, "aggregation": "vote"}
+    job = Job(model=str(model), data=setting.data, attack="deepwordbug", num=num, config=config, fresh_draws=20)
+    for _ in run_job(job.open(), out):
+        pass
+
+
+def attacked_file(out: Path) -> Path:
+    """Return where the records of that attack are."""
+    return out.with_suffix(".deepwordbug.jsonl")
 
 
 def certified(setting: Setting, model: Path, level: float, out: Path, *words: object) -> Path:
@@ -142,6 +164,7 @@ def page(options: argparse.Namespace) -> str:
         chosen: dict[str, Any] = json.loads(file.with_suffix(".chosen.json").read_text(encoding="utf-8"))
         counted, radii = counts(file)
         header, _ = read_certificates(file)
+        attacked = Run.read(attacked_file(file)).robustness
         unit = "words changed" if setting.kind == "l0-mask" else "radius"
         shown = [f"{radius:.0f}" if setting.kind == "l0-mask" else f"{radius:.3f}" for radius in radii]
         settings = header["certify"]
@@ -158,7 +181,8 @@ def page(options: argparse.Namespace) -> str:
             "| certified % | " + " | ".join(str(counted.at(radius)) for radius in radii) + " |",
             "",
             f"Abstained {counted.abstained}, certified for a wrong class {counted.wrong}. Attacked from inside: "
-            f"{counted.audited} certificates, broken: {counted.broken}.",
+            f"{counted.audited} certificates, broken: {counted.broken}. DeepWordBug on the same texts, without any "
+            f"ball: right before {attacked.accuracy}, after {attacked.robust_accuracy} %.",
             "",
         ]
     return "\n".join([*lines, *LITERATURE])
