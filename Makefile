@@ -9,7 +9,7 @@ WORKERS ?= 2
 export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup demo test check fmt bench parity docs browser lock clean
+.PHONY: help setup demo test check fmt bench parity docs browser lock release clean
 
 help:
 	@echo "make demo    train a plain and an RSMI classifier on the embedded default, attack and compare them"
@@ -21,6 +21,7 @@ help:
 	@echo "make docs    write docs/cli.md anew from the commands' own help"
 	@echo "make browser install Debian's Chromium, in which a test looks at the report"
 	@echo "make lock    resolve constraints.txt anew"
+	@echo "make release build sdist and wheel into dist/, install the wheel into an empty environment, try it there"
 	@echo "make clean   remove the virtual environment and caches"
 
 setup: $(STAMP)
@@ -87,6 +88,21 @@ browser:
 
 lock: $(STAMP)
 	$(BIN)/python tools/lock.py
+
+# The wheel is made from the sdist, so both are tried. The environment is made anew: nothing of the checkout is in it.
+RELEASE := build/release
+release: $(STAMP)
+	rm -rf build dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --upgrade "pip>=24"
+	$(RELEASE)/bin/python -m pip install --quiet --constraint constraints.txt torch
+	$(RELEASE)/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	$(RELEASE)/bin/rsmi --version
+	$(RELEASE)/bin/python tools/smoke.py --inside $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --constraint constraints.txt "$$(echo dist/*.whl)[serve]"
+	$(RELEASE)/bin/python tools/smoke.py --inside $(RELEASE) --serve
+	ls -l dist
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build
