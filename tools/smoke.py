@@ -1,6 +1,7 @@
-"""Does an installed rsmi work? Train, predict, attack, certify and report on a tiny random model, offline (`make release`).
+"""Does an installed rsmi work? Train, predict, attack, certify and report with a tiny random model (`make release`).
 
-Needs nothing but the package itself: no checkout, no embedded data, no network. Exits with 0 if every step did what it should.
+Needs nothing but the package itself: no checkout, no embedded data, no network. Exits with 0 if every step did what it
+should.
 """
 
 import argparse
@@ -22,9 +23,9 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-GOOD = "good great fine warm joy love".split()
-BAD = "bad poor dull cold bore hate".split()
-WORDS = [*GOOD, *BAD, *"a the film plot cast story was and very it".split()]
+GOOD = ["good", "great", "fine", "warm", "joy", "love"]
+BAD = ["bad", "poor", "dull", "cold", "bore", "hate"]
+WORDS = [*GOOD, *BAD, *["a", "the", "film", "plot", "cast", "story", "was", "and", "very", "it"]]
 SPECIALS = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 ROWS = [
     (f"the {part} was {words[i]} and {words[i + 1]}", label)
