@@ -142,6 +142,8 @@ def test_classes_are_matched_with_the_labels_of_the_data(folder):
         open_target(name, ["neg", "pos"], timeout=3.0)
     with pytest.raises(ConfigError, match="device, dtype: expected none"):
         open_target("http://127.0.0.1:1/", ["neg", "pos"], device="cpu")
+    with pytest.raises(LabelError, match=r"two or more classes in the data, got \['pos'\]; pass all \(--classes\)"):
+        open_target("http://127.0.0.1:1/", ["pos"])
     assert open_target("http://127.0.0.1:1/", [0, 1], classes=["1", "0"]).classes_.tolist() == [1, 0]
 
 

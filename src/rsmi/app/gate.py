@@ -65,11 +65,11 @@ def gate(
     foreign: ForeignOptions,
     as_json: Json = False,
 ) -> None:
-    """Attack a model as rsmi attack does; exit with 0 if all thresholds hold, with 3 if one does not.
+    """Attack a model, and exit with 3 unless it reaches the thresholds.
 
-    By default the measured number is compared with the threshold. With --sure it is the end of its 95 % Wilson interval
-    on the cautious side: the lower end with a minimum, the upper end with a maximum. Exit code 1 is an error, 2 a wrong
-    use of the command.
+    The attack is that of rsmi attack. By default the measured number is compared with the threshold, with --sure the
+    end of its 95 % Wilson interval on the cautious side: the lower end with a minimum, the upper end with a maximum.
+    Exit codes: 0 all thresholds hold, 1 an error, 2 a wrong use of the command, 3 a threshold does not hold.
     """
     from rsmi.evaluation.gating import Thresholds
     from rsmi.report.report import check_ending

@@ -13,7 +13,7 @@ from rsmi.data import TextDataset, load_data
 from rsmi.defense import Target
 from rsmi.errors import ConfigError, DataError
 from rsmi.evaluation.attacking import with_evidence
-from rsmi.evaluation.protocols import FRESH_DRAWS, Setup, set_up
+from rsmi.evaluation.protocols import FRESH_DRAWS, WHITE_BOX, Setup, set_up
 from rsmi.opening import open_classifier
 from rsmi.records import AttackRecord
 from rsmi.targets.opening import is_foreign, open_target
@@ -109,6 +109,11 @@ class Job:
         unfit = [name for name, value in ours.items() if value] + ["backend"] * (self.backend != "torch")
         if unfit:
             raise ConfigError(f"{unfit[0]}: expected none for a model that is not ours, got some; leave it out")
+        if self.attack in WHITE_BOX:
+            raise ConfigError(
+                f"attack: expected one that needs answers alone for a model that is not ours, such as textfooler; got "
+                f"{self.attack}, which differentiates it"
+            )
         return open_target(self.model, rows.classes, device=self.device, dtype=self.dtype, **self.foreign)
 
     def open(self, loaded: RsmiClassifier | None = None) -> OpenJob:

@@ -181,17 +181,14 @@ def set_up(
         ConfigError: If the protocol does not exist, or cannot be had for this classifier or attack.
     """
     if protocol not in PROTOCOLS:
-        raise ConfigError(f"protocol: expected one of {', '.join(PROTOCOLS)}; got {protocol!r}")
+        raise ConfigError(
+            f"protocol: expected one of {', '.join(PROTOCOLS)}; got {protocol!r}{nearest(protocol, PROTOCOLS)}"
+        )
     deployed = _deployed(protocol, classifier)
     attack = make_attack(fresh_draws=fresh_draws, **({"tries": tries} if protocol == "persistent" else {}))
     about: dict[str, Any] = {"name": protocol, "label": protocol, "fresh_draws": fresh_draws}
     if isinstance(deployed, RsmiClassifier) and protocol not in BY_ANSWERS:
         return _set_up_inside(protocol, deployed, attack, about)
-    if not isinstance(deployed, RsmiClassifier) and attack.name in WHITE_BOX:
-        raise ConfigError(
-            f"attack: expected one that needs answers alone, such as textfooler, for a model that is not ours; got "
-            f"{attack.name}, which differentiates it"
-        )
     target: Target = deployed
     if protocol == "eot":
         target, about = Averaged(deployed, draws), {**about, "label": f"eot-{draws}", "draws": draws}

@@ -53,6 +53,8 @@ def open_target(
     if model.lower().startswith(_ADDRESS):
         if device is not None or dtype != "float32":
             raise ConfigError("device, dtype: expected none for a model behind an address, got some; leave them out")
+        if not classes and len(labels) < 2:
+            raise LabelError(f"expected two or more classes in the data, got {list(labels)}; pass all (--classes)")
         named = [_as_label(name, labels) for name in classes] if classes else list(labels)
         target: ForeignTarget = HttpTarget(model, named, rename=rename, **settings)
     else:
