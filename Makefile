@@ -18,7 +18,7 @@ help:
 	@echo "make check   lint, types and import directions only"
 	@echo "make bench   the benchmarks (long); results go to benchmarks/results/"
 	@echo "make parity  compare the attacks with TextAttack (hours; needs RSMI_DATA)"
-	@echo "make docs    write docs/cli.md anew from the commands' own help"
+	@echo "make docs    write the pages that are made from code anew, and build the site into site/"
 	@echo "make browser install Debian's Chromium, in which a test looks at the report"
 	@echo "make lock    resolve constraints.txt anew"
 	@echo "make release build sdist and wheel into dist/, install the wheel into an empty environment, try it there"
@@ -76,8 +76,8 @@ parity: $(STAMP) $(TEXTATTACK)/.installed
 	PYTHON=$(BIN)/python ORACLE=$(TEXTATTACK)/bin/python sh benchmarks/parity/run.sh
 
 docs: $(STAMP)
-	$(BIN)/python tools/cli_docs.py
-	$(BIN)/python tools/reproduction_docs.py
+	for page in api cli configuration records reproduction; do $(BIN)/python tools/$${page}_docs.py || exit; done
+	$(BIN)/mkdocs build --strict
 
 # Where it is missing, the tests that need it are skipped and say so.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -105,4 +105,4 @@ release: $(STAMP)
 	ls -l dist
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build site

@@ -15,7 +15,7 @@ HEAD = """# Reproduction
 Every table and figure of the paper is one command; a model is trained once, whatever number of tables needs it, and
 an interrupted run goes on with `--resume`.
 
-```bash
+```sh
 rsmi reproduce table1 --scale small
 ```
 
