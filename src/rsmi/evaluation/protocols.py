@@ -181,9 +181,7 @@ def set_up(
         ConfigError: If the protocol does not exist, or cannot be had for this classifier or attack.
     """
     if protocol not in PROTOCOLS:
-        raise ConfigError(
-            f"protocol: expected one of {', '.join(PROTOCOLS)}; got {protocol!r}{nearest(protocol, PROTOCOLS)}"
-        )
+        raise ConfigError(f"protocol: expected one of {', '.join(PROTOCOLS)}; got {protocol!r}")
     deployed = _deployed(protocol, classifier)
     attack = make_attack(fresh_draws=fresh_draws, **({"tries": tries} if protocol == "persistent" else {}))
     about: dict[str, Any] = {"name": protocol, "label": protocol, "fresh_draws": fresh_draws}
