@@ -339,7 +339,7 @@ def test_without_progress_nothing_is_written(load, tiny_folder, capfd):
 def test_logits_that_are_not_finite_are_an_error_and_no_vote(load, monkeypatch):
     classifier = load()
     monkeypatch.setattr(
-        voting, "noisy_copies", lambda encoder, plan, batch, rows, source: torch.full((len(rows), 2), torch.nan)
+        voting, "noisy_copies", lambda encoder, plan, batch, rows, *_: torch.full((len(rows), 2), torch.nan)
     )
     with pytest.raises(UnsupportedModelError, match="not finite"):
         classifier.predict(["a good film"])

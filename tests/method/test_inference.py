@@ -27,7 +27,8 @@ def outcomes(
     t: Tiny, config: RsmiConfig, texts=TEXTS, key=0, budget=4096, detail: Detail = "votes", least: int = 1
 ) -> list[Outcome]:
     class Asking(Smoothed):
-        least_copies = least
+        def least_copies(self, tokens: int) -> int:
+            return least
 
     layers = noise_positions(config.noise_layers, t.encoder.num_layers)
     smoothed = t.smoothed(config.noise_std, layers, config.embedding_noise_std, budget)
@@ -111,9 +112,9 @@ def copies_of(monkeypatch) -> list[list]:
     seen = []
     real = inference.collect_votes
 
-    def spy(smoothed, ballots):
+    def spy(smoothed, ballots, prefixes=None):
         seen.append(list(ballots))
-        return real(smoothed, ballots)
+        return real(smoothed, ballots, prefixes)
 
     monkeypatch.setattr(inference, "collect_votes", spy)
     return seen

@@ -97,7 +97,8 @@ def test_saliency_and_masks_are_those_of_the_ordinary_path(family, plan, tiny_of
     batch = t.smoothed().batch(t.rows(TEXTS))
     source = row_noise([derive(9, i) for i in range(2 * len(TEXTS))], batch.repeat(2).lengths)
     found = [embedding_gradient(encoder, plan, batch, source, 2) for encoder in (t.encoder, plain(t))]
-    assert torch.allclose(found[0].gradient, found[1].gradient, rtol=1e-3, atol=1e-6)
+    # entries are of the order of 0.1; float32 sums differ by 2e-6 between processors with and without AVX-512
+    assert torch.allclose(found[0].gradient, found[1].gradient, rtol=1e-3, atol=1e-5)
     masks = [top_positions(own.saliency(batch.maskable), batch.maskable, 3) for own in found]
     assert masks[0] == masks[1]
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmi.method.voting import Ballot, collect_votes
+from rsmi.method.voting import Ballot, Prefixes, collect_votes
 from rsmi.seeds import derive
 from tiny import FAMILIES, some_texts
 
@@ -100,3 +100,29 @@ def test_without_noise_equal_copies_agree_to_the_last_bit_and_cost_one_pass(fami
     ballots = [Ballot(row, ((1,), (), (1,), (2,)) * 5, tuple(range(20))) for row in rows]
     for votes in collect_votes(t.smoothed(std=0.0, token_budget=40), ballots):
         assert len({tuple(row) for row in votes.logits[0::4].tolist() + votes.logits[2::4].tolist()}) == 1
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
+@pytest.mark.parametrize("layers", [(0, 2), (3,)], ids=str)
+@pytest.mark.parametrize("kept", [32, 0])
+def test_states_before_the_noise_are_kept_from_one_call_to_the_next_and_change_no_vote(
+    family, layers, kept, tiny_of, monkeypatch
+):
+    monkeypatch.setattr("rsmi.method.voting._KEPT", kept)
+    t = tiny_of(family)
+    smoothed = t.smoothed(layers=layers, token_budget=60)
+    rows = t.rows(some_texts(6, 2, 12))
+    first = [Ballot(row, ((1,), (1,)), (derive(i, 0), derive(i, 1))) for i, row in enumerate(rows)]
+    later = [Ballot(row, ((1,), (2,)), (derive(i, 2), derive(i, 3))) for i, row in enumerate(rows[::2])]
+    expected = collect_votes(smoothed, first), collect_votes(smoothed, later)
+    seen = []
+    embeddings = t.model.get_input_embeddings()
+    handle = embeddings.register_forward_pre_hook(lambda _module, args: seen.append(len(args[0])))
+    prefixes = Prefixes(smoothed)
+    try:
+        found = collect_votes(smoothed, first, prefixes), collect_votes(smoothed, later, prefixes)
+    finally:
+        handle.remove()
+    assert sum(seen) == 6 + 3 if kept else sum(seen) >= 6 + 6  # of each of the three one mask is new
+    for own, other in zip((*found[0], *found[1]), (*expected[0], *expected[1]), strict=True):
+        np.testing.assert_allclose(own.logits, other.logits, rtol=1e-3, atol=1e-4)

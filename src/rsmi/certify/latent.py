@@ -22,6 +22,7 @@ from rsmi.certify.sampling import Array, Bounds, Cell, Tally
 from rsmi.certify.smoothing import Smoothing
 from rsmi.errors import NotCertifiable
 from rsmi.method.encoder import Encoder, evaluating
+from rsmi.method.lanes import each
 from rsmi.method.masking import hide, top_positions
 from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource
@@ -152,12 +153,18 @@ class LatentSmoothing(Smoothing):
 
     def _classify(self, rows: Sequence[Encoded], keys: Sequence[int]) -> Array:
         smoothed = self.smoothed
-        groups = side_by_side(rows, max(1, smoothed.token_budget // (BACKWARD_COST if self._hides else 1)))
+        budget = max(1, smoothed.token_budget // (BACKWARD_COST if self._hides else 1))
+        lanes = smoothed.lanes(smoothed.encoder, [len(row) for row in rows], budget)
+        groups = side_by_side(rows, lanes.token_budget)
         chosen = torch.empty(len(rows), dtype=torch.long)
-        with self.engine.lock, torch.no_grad(), evaluating(smoothed.encoder.model):
-            for group in groups:
+
+        def classify(group: Sequence[int]) -> None:
+            with torch.no_grad():
                 chosen[group] = self._classify_group([rows[i] for i in group], [keys[i] for i in group]).cpu()
-                return_free_memory()
+            return_free_memory()
+
+        with self.engine.lock, evaluating(smoothed.encoder.model):
+            each(classify, groups, lanes)
         return chosen.numpy()
 
     def _classify_group(self, rows: Sequence[Encoded], keys: Sequence[int]) -> Tensor:

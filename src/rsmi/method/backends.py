@@ -61,4 +61,4 @@ def _compiled(encoder: Encoder) -> Encoder:
             f'{type(encoder.model).__name__}; use backend="torch"'
         )
     blocks = tuple(torch.compile(block, dynamic=True) for block in encoder.stages.blocks)
-    return replace(encoder, stages=replace(encoder.stages, blocks=blocks))
+    return replace(encoder, stages=replace(encoder.stages, blocks=blocks, shared=False))

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from rsmi.config import RsmiConfig
 from rsmi.method.decision import Array, Decision, decide, decide_sequentially, step_one_suffices
+from rsmi.method.encoder import evaluating
+from rsmi.method.lanes import each
 from rsmi.method.masking import sample_positions, top_positions
 from rsmi.method.memory import return_free_memory
+from rsmi.method.noise import has_prefix
 from rsmi.method.saliency import BACKWARD_COST, embedding_gradient
 from rsmi.method.stopping import SequentialTest, VotesWanted, until_gate, until_won
 from rsmi.method.tokens import Encoded, by_length, distinct
-from rsmi.method.voting import Ballot, Smoothed, Votes, collect_votes
+from rsmi.method.voting import Ballot, Prefixes, Smoothed, Votes, collect_votes
 from rsmi.seeds import derive
 
 _MakeBallot: TypeAlias = Callable[[int, str, Sequence[tuple[int, ...]], slice], Ballot]
@@ -91,21 +95,31 @@ def find_masks(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], 
     if config.masking != "gradient":
         pools = [row.maskable_positions if config.masking == "random" else () for row in rows]
         return [Masks(np.zeros(len(row)), (), pool) for row, pool in zip(rows, pools, strict=True)]
-    found: dict[int, Masks] = {}
-    samples = config.saliency_samples
-    budget = max(1, smoothed.token_budget // BACKWARD_COST)
-    for group in by_length([len(row) * samples for row in rows], budget):
-        batch = smoothed.batch([rows[i] for i in group])
-        draws = [derive(keys[i], "saliency", draw) for i in group for draw in range(samples)]
-        source = smoothed.source(draws, batch.repeat(samples).lengths)
-        gradient = embedding_gradient(smoothed.encoder, smoothed.plan, batch, source, samples)
-        saliency = gradient.saliency(batch.maskable)
-        pools = top_positions(saliency, batch.maskable, config.num_candidates)
-        values = saliency.double().cpu().numpy()
-        for i, row_values, pool in zip(group, values, pools, strict=True):
-            found[i] = Masks(row_values[: len(rows[i])], pool[: config.num_masks], pool)
-        return_free_memory()
+    lengths = [len(row) * config.saliency_samples for row in rows]
+    lanes = smoothed.lanes(smoothed.encoder, lengths, max(1, smoothed.token_budget // BACKWARD_COST))
+    groups = list(by_length(lengths, lanes.token_budget))
+
+    def salient(group: Sequence[int]) -> list[Masks]:
+        return _salient(smoothed, config, [rows[i] for i in group], [keys[i] for i in group])
+
+    with evaluating(smoothed.encoder.model):  # before the lanes: none may switch what others are running
+        found = dict(zip(chain(*groups), chain(*each(salient, groups, lanes)), strict=True))
     return [found[i] for i in range(len(rows))]
+
+
+def _salient(smoothed: Smoothed, config: RsmiConfig, rows: Sequence[Encoded], keys: Sequence[int]) -> list[Masks]:
+    batch, samples = smoothed.batch(rows), config.saliency_samples
+    draws = [derive(key, "saliency", draw) for key in keys for draw in range(samples)]
+    source = smoothed.source(draws, batch.repeat(samples).lengths)
+    gradient = embedding_gradient(smoothed.encoder, smoothed.plan, batch, source, samples)
+    saliency = gradient.saliency(batch.maskable)
+    pools = top_positions(saliency, batch.maskable, config.num_candidates)
+    values = saliency.double().cpu().numpy()
+    return_free_memory()
+    return [
+        Masks(own[: len(row)], pool[: config.num_masks], pool)
+        for row, own, pool in zip(rows, values, pools, strict=True)
+    ]
 
 
 def _decide_in_two_steps(
@@ -117,14 +131,16 @@ def _decide_in_two_steps(
     detail: Detail,
 ) -> list[Decision]:
     first_masks = {i: _first_masks(config, own, key) for i, (key, own) in enumerate(zip(keys, masks, strict=True))}
-    first = _vote(smoothed, ballot, "first", first_masks, _step_one(config, detail))
+    lengths = [len(own.saliency) for own in masks]
+    first = _vote(smoothed, config, ballot, "first", first_masks, lengths, _step_one(config, detail))
     undecided = [
         i
         for i, votes in first.items()
         if config.two_step and not step_one_suffices(votes, config.first_votes, config.stop_confidence)
     ]
     second_masks = {i: _drawn_masks(config, masks[i], keys[i], "second", config.second_votes) for i in undecided}
-    second = _vote(smoothed, ballot, "second", second_masks, _last_step(config, config.second_votes, detail))
+    last_step = _last_step(config, config.second_votes, detail)
+    second = _vote(smoothed, config, ballot, "second", second_masks, lengths, last_step)
     return [decide(first[i], second.get(i), config.aggregation) for i in range(len(keys))]
 
 
@@ -143,25 +159,34 @@ def _last_step(config: RsmiConfig, votes: int, detail: Detail) -> VotesWanted:
     return lambda counts: votes - sum(counts)
 
 
+def _prefixes(smoothed: Smoothed, config: RsmiConfig) -> Prefixes | None:
+    """Return what remembers the states of rows, unless every copy is a row of its own."""
+    return Prefixes(smoothed) if has_prefix(smoothed.voter, smoothed.plan) and not config.draws_words else None
+
+
 def _vote(
     smoothed: Smoothed,
+    config: RsmiConfig,
     ballot: _MakeBallot,
     step: str,
     masks: Mapping[int, Sequence[tuple[int, ...]]],
+    lengths: Sequence[int],
     wanted: VotesWanted,
 ) -> dict[int, Votes]:
     """Let the copies of every text vote until no further one is wanted.
 
-    A round may ask for more than that on a GPU; what comes after the last vote wanted is not looked at.
+    A round may ask for more than that; what comes after the last vote wanted is not looked at.
     """
     none = [0] * int(smoothed.encoder.model.config.num_labels)
     votes: dict[int, Votes] = {}
     asking = dict.fromkeys(masks, wanted(none))
+    prefixes = _prefixes(smoothed, config) if any(asking[i] < len(masks[i]) for i in asking) else None
     while asking:
         starts = {i: len(votes[i].logits) if i in votes else 0 for i in asking}
-        stops = {i: min(starts[i] + max(asking[i], smoothed.least_copies), len(masks[i])) for i in asking}
+        least = smoothed.least_copies(sum(lengths[i] for i in asking))
+        stops = {i: min(starts[i] + max(asking[i], least), len(masks[i])) for i in asking}
         parts = [ballot(i, step, masks[i], slice(starts[i], stops[i])) for i in asking]
-        for i, answer in zip(asking, collect_votes(smoothed, parts), strict=True):
+        for i, answer in zip(asking, collect_votes(smoothed, parts, prefixes), strict=True):
             votes[i] = _cut(votes[i].followed_by(answer) if i in votes else answer, starts[i], wanted)
         asking = {i: more for i in asking if (more := wanted(votes[i].counts.tolist())) > 0}
     return votes
@@ -186,9 +211,11 @@ def _decide_sequentially(
     tests = [SequentialTest(num_classes, error, cap) for _ in keys]
     drawn_masks = [_drawn_masks(config, own, key, "sequential", cap) for key, own in zip(keys, masks, strict=True)]
     drawn, wanted = 0, SequentialTest.first_chance(num_classes, error, cap)
+    prefixes = _prefixes(smoothed, config)
     while undecided := [i for i, test in enumerate(tests) if not test.done]:
-        part = slice(drawn, min(cap, drawn + max(wanted, smoothed.least_copies)))
-        votes = collect_votes(smoothed, [ballot(i, "sequential", drawn_masks[i], part) for i in undecided])
+        least = smoothed.least_copies(sum(len(masks[i].saliency) for i in undecided))
+        part = slice(drawn, min(cap, drawn + max(wanted, least)))
+        votes = collect_votes(smoothed, [ballot(i, "sequential", drawn_masks[i], part) for i in undecided], prefixes)
         for i, own in zip(undecided, votes, strict=True):
             tests[i].count(own.ballots.tolist())
         drawn, wanted = part.stop, _ROUND

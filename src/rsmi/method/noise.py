@@ -102,7 +102,14 @@ def noisy_logits(
         return encoder.logits(batch, shifted_by_noise(encoder, plan, batch, source, shift))
 
 
-def noisy_copies(encoder: Encoder, plan: NoisePlan, batch: Batch, rows: Sequence[int], source: NoiseSource) -> Tensor:
+def noisy_copies(
+    encoder: Encoder,
+    plan: NoisePlan,
+    batch: Batch,
+    rows: Sequence[int],
+    source: NoiseSource,
+    states: Tensor | None = None,
+) -> Tensor:
     """Classify copies of the rows of a batch, each with noise of its own: -> (copies, classes).
 
     Where the model has stages, what comes before the first noise is computed once a row.
@@ -113,10 +120,16 @@ def noisy_copies(encoder: Encoder, plan: NoisePlan, batch: Batch, rows: Sequence
         batch: Rows that are all different.
         rows: The row that each copy repeats.
         source: Noise for `batch.rows(rows)`.
+        states: `state_before_noise` of the batch, where it is known and `has_prefix` holds.
     """
     if encoder.stages is None or plan.embedding_std > 0:  # nothing can be had, or comes, before the first noise
         return noisy_logits(encoder, plan, batch.rows(rows), source)
-    return _in_stages(encoder, encoder.stages, plan, batch, rows, source)
+    return _in_stages(encoder, encoder.stages, plan, batch, rows, source, states=states)
+
+
+def has_prefix(encoder: Encoder, plan: NoisePlan) -> bool:
+    """Whether there is a first noise, and a state before it that all copies of a row share."""
+    return encoder.stages is not None and plan.embedding_std == 0 and plan.first_layer is not None
 
 
 def _in_stages(
@@ -127,9 +140,12 @@ def _in_stages(
     rows: Sequence[int] | None,
     source: NoiseSource,
     shift: Tensor | None = None,
+    states: Tensor | None = None,
 ) -> Tensor:
     """Classify layer by layer; rows become copies where the first noise sets these apart."""
-    hidden = _before_noise(encoder, stages, plan, batch, shifted_by_noise(encoder, plan, batch, source, shift))
+    hidden = states
+    if hidden is None:
+        hidden = _before_noise(stages, plan, batch, shifted_by_noise(encoder, plan, batch, source, shift))
     spread = None if rows is None else torch.tensor(rows, device=hidden.device)
     first, read = plan.first_layer, batch.read
     if first is None:
@@ -143,7 +159,7 @@ def _in_stages(
 
 def state_before_noise(encoder: Encoder, plan: NoisePlan, batch: Batch) -> Tensor:
     """Return what the first noise is added to: (batch, tokens, width), or the first token only after the last layer."""
-    return _before_noise(encoder, _stages(encoder), plan, batch, None)
+    return _before_noise(_stages(encoder), plan, batch, None)
 
 
 def logits_after_noise(
@@ -171,9 +187,8 @@ def _stages(encoder: Encoder) -> Stages:
     return encoder.stages
 
 
-def _before_noise(encoder: Encoder, stages: Stages, plan: NoisePlan, batch: Batch, shift: Tensor | None) -> Tensor:
-    with encoder.shifted(batch, shift):
-        hidden = stages.embed(batch)
+def _before_noise(stages: Stages, plan: NoisePlan, batch: Batch, shift: Tensor | None) -> Tensor:
+    hidden = stages.embed(batch, shift)
     last = len(stages.blocks) - 1
     for number in range((last if plan.first_layer is None else plan.first_layer) + 1):
         hidden = stages.blocks[number](hidden, batch.read, number == last)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import DistilBertModel, PreTrainedModel
 
 from rsmi.method.tokens import Batch
 
@@ -26,11 +26,13 @@ wanted at the first token only) -> hidden (batch, tokens or 1, width)."""
 class Stages:
     """The parts of a classifier in eval mode, in the order in which they run. All of it is differentiable."""
 
-    embed: Callable[[Batch], Tensor]
-    """-> (batch, tokens, width)."""
+    embed: Callable[[Batch, Tensor | None], Tensor]
+    """(batch, what is added to its word embeddings, (batch, tokens, embedding width)) -> (batch, tokens, width)."""
     blocks: tuple[Block, ...]
     head: Callable[[Tensor], Tensor]
     """(batch, 1 or more tokens, width) -> logits (batch, classes), read off the first token."""
+    shared: bool = True
+    """Whether several threads may run it at the same time."""
 
 
 def open_stages(model: PreTrainedModel, uses_segments: bool) -> Stages | None:
@@ -80,9 +82,14 @@ class _Embedding:
     base: Any
     uses_segments: bool
 
-    def __call__(self, batch: Batch) -> Tensor:
-        segments = {"token_type_ids": batch.token_type_ids} if self.uses_segments else {}
-        hidden: Tensor = self.base.embeddings(input_ids=batch.input_ids, **segments)
+    def __call__(self, batch: Batch, shift: Tensor | None) -> Tensor:
+        words = self.base.get_input_embeddings()(batch.input_ids)
+        inputs = {"inputs_embeds": words if shift is None else words + shift.to(words.dtype)}
+        # DistilBERT would look ids up once more; the others count positions by them
+        inputs["input_ids"] = None if isinstance(self.base, DistilBertModel) else batch.input_ids
+        if self.uses_segments:
+            inputs["token_type_ids"] = batch.token_type_ids
+        hidden: Tensor = self.base.embeddings(**inputs)
         return self.base.embeddings_project(hidden) if hasattr(self.base, "embeddings_project") else hidden
 
 

@@ -7,14 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from rsmi.errors import UnsupportedModelError
 from rsmi.method.encoder import Encoder, evaluating
+from rsmi.method.lanes import Lanes, each, open_lanes
 from rsmi.method.masking import hide
 from rsmi.method.memory import return_free_memory
-from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise
+from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise, state_before_noise
 from rsmi.method.tokens import Batch, Encoded, collate, distinct, side_by_side
 from rsmi.seeds import derive
+
+_LEAST_TOKENS = 256
+_KEPT = 32  # times the tokens of a pass: how many states are kept at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +38,21 @@ class Smoothed:
     per_row: bool
     """Draw noise by each row's own key (the same whatever the batch) or for the batch at once (faster on a GPU)."""
 
-    @property
-    def least_copies(self) -> int:
-        """Copies of a text worth asking for at once: a GPU waits longer for the question than for the answer."""
-        return 1 if self.encoder.device.type == "cpu" else 32
+    def least_copies(self, tokens: int) -> int:
+        """Copies worth asking for at once of texts of so many tokens in all.
+
+        Fewer would take as long: a CPU reads all weights, a GPU waits longer for the question than for the answer.
+        """
+        return -(-_LEAST_TOKENS // max(1, tokens)) if self.encoder.device.type == "cpu" else 32
 
     def batch(self, rows: Sequence[Encoded]) -> Batch:
         """Pad `rows` and move them to the model's device."""
         return collate(rows, self.pad_token_id).to(self.encoder.device)
+
+    def lanes(self, encoder: Encoder, lengths: Sequence[int], token_budget: int) -> Lanes:
+        """Return how groups of such rows run on an encoder: one by one unless it is on a CPU and may be shared."""
+        apart = encoder.device.type == "cpu" and encoder.stages is not None and encoder.stages.shared
+        return open_lanes(lengths, token_budget) if apart else Lanes(token_budget)
 
     def source(self, keys: Sequence[int], lengths: Sequence[int]) -> NoiseSource:
         """Return the noise of rows with these keys."""
@@ -85,15 +97,51 @@ class Votes:
         return Votes(np.concatenate([self.logits, later.logits]))
 
 
-def collect_votes(smoothed: Smoothed, ballots: Sequence[Ballot]) -> list[Votes]:
-    """Classify every copy of every ballot, copies of all texts batched together by length."""
+class Prefixes:
+    """What comes before the first noise, by row: kept while more copies of it may be asked for.
+
+    As much as fits is kept, for all rows together; the rest is computed again. Threads may share one.
+    """
+
+    def __init__(self, smoothed: Smoothed) -> None:
+        self._smoothed = smoothed
+        self._room = _KEPT * smoothed.token_budget
+        self._known: dict[object, torch.Tensor] = {}
+
+    def of(self, rows: Sequence[Encoded]) -> torch.Tensor:
+        """Return the states of rows, padded: (rows, tokens, width)."""
+        missing = [row for row in rows if row.identity not in self._known]
+        states = self._computed(missing) if missing else torch.empty(0)
+        if len(missing) == len(rows):
+            return states
+        found = self._known | {row.identity: state for row, state in zip(missing, states, strict=True)}
+        return pad_sequence([found[row.identity] for row in rows], batch_first=True)
+
+    def _computed(self, rows: Sequence[Encoded]) -> torch.Tensor:
+        smoothed = self._smoothed
+        states = state_before_noise(smoothed.voter, smoothed.plan, smoothed.batch(rows))
+        for row, state in zip(rows, states, strict=True):
+            if len(row) <= self._room:
+                self._room -= len(row)
+                self._known[row.identity] = state[: len(row)].clone()
+        return states
+
+
+def collect_votes(smoothed: Smoothed, ballots: Sequence[Ballot], prefixes: Prefixes | None = None) -> list[Votes]:
+    """Classify every copy of every ballot, copies of all texts batched together by length.
+
+    Args:
+        smoothed: The classifier.
+        ballots: The copies.
+        prefixes: Kept from one call to the next if the same rows will be asked about again.
+    """
     rows, keys = [], []
     for ballot in ballots:
         copies = ballot.drawn or (ballot.row,) * len(ballot.keys)
         for row, mask, key in zip(copies, ballot.masks, ballot.keys, strict=True):
             rows.append(replace(row, ids=hide(row.ids, mask, smoothed.mask_token_id)))
             keys.append(key)
-    logits = _classify(smoothed, rows, keys)
+    logits = _classify(smoothed, rows, keys, prefixes)
     votes, start = [], 0
     for ballot in ballots:
         stop = start + len(ballot.keys)
@@ -103,7 +151,7 @@ def collect_votes(smoothed: Smoothed, ballots: Sequence[Ballot]) -> list[Votes]:
 
 
 def _classify(
-    smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int]
+    smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int], prefixes: Prefixes | None
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Classify rows, those that are equal side by side: what they share is computed once, without noise all of it."""
     if not rows:
@@ -111,11 +159,16 @@ def _classify(
     if smoothed.plan.silent:
         places, which = distinct(row.identity for row in rows)
         if len(places) < len(rows):
-            return _classify(smoothed, [rows[i] for i in places], [keys[i] for i in places])[which]
-    groups = side_by_side(rows, smoothed.token_budget)
-    with torch.inference_mode(), evaluating(smoothed.voter.model):
-        answers = [_classify_group(smoothed, [rows[i] for i in group], [keys[i] for i in group]) for group in groups]
-        logits = torch.cat(answers).double().cpu().numpy()  # the only wait for a GPU
+            return _classify(smoothed, [rows[i] for i in places], [keys[i] for i in places], None)[which]
+    lanes = smoothed.lanes(smoothed.voter, [len(row) for row in rows], smoothed.token_budget)
+    groups = side_by_side(rows, lanes.token_budget)
+
+    def classify(group: Sequence[int]) -> torch.Tensor:
+        with torch.inference_mode():
+            return _classify_group(smoothed, [rows[i] for i in group], [keys[i] for i in group], prefixes)
+
+    with evaluating(smoothed.voter.model):
+        logits = torch.cat(each(classify, groups, lanes)).double().cpu().numpy()  # the only wait for a GPU
     if not np.isfinite(logits).all():  # argmax would quietly vote for the first class
         raise UnsupportedModelError(
             "expected finite logits, got some that are not finite; load the model with dtype='float32', "
@@ -126,10 +179,13 @@ def _classify(
     return results
 
 
-def _classify_group(smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int]) -> torch.Tensor:
+def _classify_group(
+    smoothed: Smoothed, rows: Sequence[Encoded], keys: Sequence[int], prefixes: Prefixes | None
+) -> torch.Tensor:
     places, which = distinct(row.identity for row in rows)
-    batch = smoothed.batch([rows[i] for i in places])
+    own = [rows[i] for i in places]
     source = smoothed.source(keys, [len(row) for row in rows])
-    logits = noisy_copies(smoothed.voter, smoothed.plan, batch, which, source)
+    states = None if prefixes is None else prefixes.of(own)
+    logits = noisy_copies(smoothed.voter, smoothed.plan, smoothed.batch(own), which, source, states)
     return_free_memory()
     return logits
