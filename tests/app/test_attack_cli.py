@@ -60,6 +60,18 @@ def test_the_text_output_names_the_intervals_and_the_file(run, victim, table, tm
     assert str(out) in stdout
 
 
+def test_nothing_that_was_not_counted_is_printed_as_a_number(run, model, victim, table, tmp_path):
+    # answers of `model` are random; `victim` finds an attack without changes harmless
+    for place, (name, words) in enumerate(
+        [(model, ("--fresh-draws", 0)), (model, ()), (victim, ("--max-queries", 1)), (victim, ())]
+    ):
+        code, stdout, stderr = run("attack", name, table, *SMALL, "--out", tmp_path / f"{place}.jsonl", *words)
+        assert code == 0, stderr
+        assert "nan" not in stdout
+        assert ("not asked (--fresh-draws 0)" in stdout) is (place == 0)
+        assert ("still wrong" in stdout) is (place == 1)
+
+
 def test_resuming_goes_on_and_without_it_nothing_is_overwritten(run, victim, table, tmp_path):
     out, whole = tmp_path / "run.jsonl", tmp_path / "whole.jsonl"
     assert run("attack", victim, table, *SMALL, "--out", whole)[0] == 0

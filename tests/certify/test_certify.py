@@ -11,11 +11,14 @@ import torch
 
 from keyword_model import SMOOTHED, keyword_texts, smoothed_classifier
 from rsmi import RsmiClassifier, RsmiConfig, TrainConfig
-from rsmi.certify import Certificate, CertifyConfig, embedding, hidden, lower_bound, open_smoothing
+from rsmi.certify import Certificate, CertifyConfig, certify_texts, embedding, hidden, lower_bound, open_smoothing
 from rsmi.certify.embedding import EmbeddingSmoothing
 from rsmi.certify.hidden import HiddenSmoothing
 from rsmi.certify.wordwise import MaskedWords
 from rsmi.errors import InputError, NotCertifiable
+from rsmi.method import engine as engine_module
+from rsmi.method import tokens
+from rsmi.method import words as words_module
 from rsmi.method.noise import NoisePlan
 from rsmi.method.substitution import SynonymTable
 from rsmi.method.voting import Ballot, collect_votes
@@ -61,6 +64,41 @@ def test_a_certificate_depends_on_its_own_text_alone(kind):
     other = victim(kind, **much)
     other.seed = 1
     assert [own.counts for own in other.certify(texts, kind=kind, **FEW)] != [own.counts for own in together]
+
+
+class Held:
+    """A lock that knows whether it is held."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+@pytest.mark.parametrize("masking", ["none", "in-noise"])
+@pytest.mark.parametrize("kind", SMOOTHED)
+def test_a_tokenizer_is_asked_by_one_thread_at_a_time(kind, masking, monkeypatch):
+    classifier, lock, calls = victim(kind, num_masks=1), Held(), []
+
+    def encode(*given):
+        assert lock.depth > 0
+        calls.append(given)
+        return tokens.encode(*given)
+
+    monkeypatch.setattr(engine_module, "encode", encode)
+    monkeypatch.setattr(words_module, "encode", encode)
+    engine = replace(classifier.engine(), lock=lock)
+    settings = CertifyConfig(kind=kind, masking=masking, **FEW)
+    (found,) = certify_texts(engine, [TEXT], ["neg", "pos"], settings)
+    found.covers(OTHER)
+    if kind.startswith("l2"):
+        smoothing = open_smoothing(engine, settings)
+        smoothing.votes_moved(TEXT, 0.1 * smoothing.slope(TEXT, 0, None, [1, 2]), [3, 4])
+    assert calls
+    assert lock.depth == 0
 
 
 @pytest.mark.parametrize("masking", ["none", "in-noise"])

@@ -244,13 +244,19 @@ def show_result(result: Robustness, randomised: bool) -> None:
     """Print the numbers of a run."""
     typer.echo(f"accuracy before the attack  {result.accuracy} %  (n = {result.accuracy.total})")
     typer.echo(f"accuracy under attack       {result.robust_accuracy} %")
+    if not result.attack_success.total:
+        typer.echo("attack success              none was attacked: every answer was wrong before")
+        return
     typer.echo(f"attack success              {result.attack_success} %  of {result.attack_success.total} attacked")
     typer.echo(f"mean queries                {result.queries:.1f}")
-    typer.echo(f"words changed               {100 * result.words_changed:.1f} % of a fooled text")
-    if randomised and result.attack_success.count:
+    if result.attack_success.count:
+        typer.echo(f"words changed               {100 * result.words_changed:.1f} % of a fooled text")
+    if result.fresh_flips.total:
         typer.echo(
             f"asked again, other draws    {result.fresh_flips} % still wrong; "
             f"{result.majority_flips} of {result.attack_success.count} successes wrong on most draws"
         )
+    elif randomised and result.attack_success.count:
+        typer.echo("asked again, other draws    not asked (--fresh-draws 0): one draw of a random answer was fooled")
     if result.budget_hit:
         typer.echo(f"ran out of queries          {result.budget_hit} texts")

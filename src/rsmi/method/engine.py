@@ -42,7 +42,8 @@ class Engine:
     synonyms: SynonymTable | None
     """What `config.substitution` draws from."""
     lock: AbstractContextManager[Any]
-    """Noise is hooked into the model, so only one thread at a time may run it."""
+    """Noise is hooked into the model, so only one thread at a time may run it or its tokenizer; its holder may take it
+    again."""
     frozen: bool = False
     """All texts share one draw: the noise of a token follows its place alone, and masks are drawn alike."""
 
@@ -66,7 +67,8 @@ class Engine:
 
     def encode(self, texts: Sequence[TextInput]) -> list[Encoded]:
         """Tokenize up to the length that both the settings and the model allow."""
-        return encode(self.loaded.tokenizer, texts, self.max_tokens)
+        with self.lock:  # a fast tokenizer holds the truncation of its latest call, so threads would disturb each other
+            return encode(self.loaded.tokenizer, texts, self.max_tokens)
 
     @property
     def max_tokens(self) -> int:
@@ -90,9 +92,10 @@ class Engine:
             return self.encode([self._synonyms.substitute(text, key) for key in own])
         words, split = words or self.words, split_words(text)
         num = sum(map(len, split))
-        if config.word_mask_rate > 0:
-            return [words.row(split, hidden=draw_hidden(num, config.word_mask_rate, key)) for key in own]
-        return [words.row(split, deleted=draw_deleted(num, config.word_deletion_rate, key)) for key in own]
+        with self.lock:  # as in `encode`
+            if config.word_mask_rate > 0:
+                return [words.row(split, hidden=draw_hidden(num, config.word_mask_rate, key)) for key in own]
+            return [words.row(split, deleted=draw_deleted(num, config.word_deletion_rate, key)) for key in own]
 
     @property
     def _synonyms(self) -> SynonymTable:

@@ -21,6 +21,7 @@ from rsmi.method.inputs import as_count
 from rsmi.method.monitoring import WEIGHTS
 from rsmi.scoring.answers import Answering, Cells, Part, added_columns, answer, check_names, rows_of
 from rsmi.scoring.formats import ending_of, prepare
+from rsmi.scoring.lock import only_run
 from rsmi.scoring.parts import Parts
 from rsmi.scoring.source import Chunk, Source
 from rsmi.workers import in_processes, on_ray
@@ -82,7 +83,8 @@ def score_file(
         cluster: Address of a Ray cluster to run on: "auto" or "ray://host:port".
 
     Raises:
-        DataError: If the file cannot be read, a row is bad, a name is taken, or `out` holds something else.
+        DataError: If the file cannot be read, a row is bad, a name is taken, `out` holds something else, or another run
+            is writing it.
         WorkerError: If workers cannot be reached, have another model, or are lost again and again.
     """
     if on_error not in ("stop", "skip"):
@@ -90,29 +92,30 @@ def score_file(
     rows, num_workers = as_count(chunk_rows, "chunk_rows", 1), as_count(workers, "workers", 1)
     path, target = Path(file), Path(out)
     ending, parts = ending_of(target), Parts(target)
-    parts.check_free(resume)
-    classifier.engine()  # raises if it is not trained
-    run = _runner(classifier, num_workers, cluster)
-    added = added_columns(classifier.classes_.tolist(), prefix, on_error == "skip")
-    source = Source.open(path, Columns(text=text_column, pair=pair_column), rows)
-    before = _stamp(path)
-    with _bar(classifier, "check") as bar:
-        found, form = prepare(source, ending, added, on_error == "stop", lambda chunk: bar.update(len(chunk)))
-    check_names(found.names, added, str(path))
-    asked = {"on_error": on_error, "prefix": prefix, "columns": asdict(source.columns)}
-    parts.claim({**_about(classifier, source), **asked})
-    num = -(-found.rows // rows)
-    left = parts.missing(num)
-    resumed = found.rows - sum(min(rows, found.rows - number * rows) for number in left)
-    with _bar(classifier, "score", found.rows, resumed) as bar:
-        for chunk, answers in _classified(source, left, run):
-            if _stamp(path) != before:  # what was read may be neither the old file nor the new one
-                raise DataError(f"{path}: changed while it was scored; the chunks done before that are kept")
-            cells = rows_of(answers, chunk.errors, added)
-            parts.save(chunk.number, partial(form.write, chunk=chunk, added=cells))
-            bar.update(len(chunk))
-    parts.finish(num, form.join)
-    return Scored(out=str(target), rows=found.rows, skipped=found.bad, resumed=resumed)
+    with only_run(parts.folder):
+        parts.check_free(resume)
+        classifier.engine()  # raises if it is not trained
+        run = _runner(classifier, num_workers, cluster)
+        added = added_columns(classifier.classes_.tolist(), prefix, on_error == "skip")
+        source = Source.open(path, Columns(text=text_column, pair=pair_column), rows)
+        before = _stamp(path)
+        with _bar(classifier, "check") as bar:
+            found, form = prepare(source, ending, added, on_error == "stop", lambda chunk: bar.update(len(chunk)))
+        check_names(found.names, added, str(path))
+        asked = {"on_error": on_error, "prefix": prefix, "columns": asdict(source.columns)}
+        parts.claim({**_about(classifier, source), **asked})
+        num = -(-found.rows // rows)
+        left = parts.missing(num)
+        resumed = found.rows - sum(min(rows, found.rows - number * rows) for number in left)
+        with _bar(classifier, "score", found.rows, resumed) as bar:
+            for chunk, answers in _classified(source, left, run):
+                if _stamp(path) != before:  # what was read may be neither the old file nor the new one
+                    raise DataError(f"{path}: changed while it was scored; the chunks done before that are kept")
+                cells = rows_of(answers, chunk.errors, added)
+                parts.save(chunk.number, partial(form.write, chunk=chunk, added=cells))
+                bar.update(len(chunk))
+        parts.finish(num, form.join)
+        return Scored(out=str(target), rows=found.rows, skipped=found.bad, resumed=resumed)
 
 
 def _classified(source: Source, left: Set[int], run: _Run) -> Iterator[tuple[Chunk, list[Cells]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,9 +32,7 @@ class ServedModel:
         self.max_length = engine.max_tokens
         self.suited_batch = 8 if engine.loaded.encoder.device.type == "cpu" else 32
         self.windower = Windower(engine.loaded.tokenizer, self.max_length)
-        # the library tokenizes for certificates outside of its lock: with a tokenizer of its own nobody is disturbed
-        own = replace(engine.loaded, tokenizer=copy.deepcopy(engine.loaded.tokenizer))
-        self._certified = replace(engine, loaded=own, lock=self.turns)
+        self._certified = replace(engine, lock=self.turns)
         self.kind, self.not_certifiable = self._kind()
 
     def _kind(self) -> tuple[str | None, str]:
