@@ -54,7 +54,11 @@ fmt: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: runs/demo/rsmi
+runs/speed: | $(STAMP)
+	$(BIN)/rsmi train imdb --out runs/speed --limit 2000 --epochs 2 --max-length 128 --learning-rate 1e-4 --num-masks 2 \
+		--group-by-length --resume
+
+bench: runs/demo/rsmi runs/speed
 	$(BIN)/python benchmarks/training.py --out benchmarks/results/training.json
 	$(BIN)/python benchmarks/predict_memory.py --out benchmarks/results/predict_memory.json
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed

@@ -2,8 +2,9 @@ r"""Where the time of a prediction goes, by torch's profiler: what is left to ga
 
     OMP_WAIT_POLICY=PASSIVE python benchmarks/profile_time.py --model runs/demo/rsmi --out benchmarks/results/profile
 
-Predicts 64 sentences of `mr` under the paper's settings and sums the CPU's own time by kind of operation; then sets the
-matrix products beside what the same products take alone. Writes OUT.json and OUT.md.
+Predicts 64 sentences of `mr` under the paper's settings on one thread (several would each do the same to groups of their
+own, see decision 012) and sums the CPU's own time by kind of operation; then sets the matrix products beside what the
+same products take alone. Writes OUT.json and OUT.md.
 """
 
 import argparse
@@ -34,6 +35,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--out", type=Path, required=True, help="result, without an ending")
     options = parser.parse_args()
+    torch.set_num_threads(1)
     texts = load_data("mr", "test").take(options.texts, 0).texts
     classifier = RsmiClassifier.from_pretrained(options.model, PAPER, seed=0, progress=False)
     classifier.predict(texts[:4])
@@ -88,7 +90,7 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# Where the time of a prediction goes",
         "",
-        f"{found['texts']} sentences of mr, the paper's settings, {found['threads']} threads, torch "
+        f"{found['texts']} sentences of mr, the paper's settings, {found['threads']} thread, torch "
         f"{env['versions']['torch']}, commit {env['commit']}. `python benchmarks/profile_time.py`.",
         "",
         "| Operations | Share of the CPU's own time |",

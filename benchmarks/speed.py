@@ -1,6 +1,8 @@
-"""Cost of a prediction in plain forward passes of the same texts, and against the authors' algorithm (`make bench`).
+r"""Cost of a prediction in plain forward passes of the same texts, and against the authors' algorithm (`make bench`).
 
-    OMP_WAIT_POLICY=PASSIVE python benchmarks/speed.py --model runs/demo/rsmi --out benchmarks/results/speed
+    rsmi train imdb --out runs/speed --limit 2000 --epochs 2 --max-length 128 --learning-rate 1e-4 --num-masks 2 \
+        --group-by-length
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/speed.py --model runs/speed --out benchmarks/results/speed
 
 Texts are of exactly 45 or 200 tokens, cut from the embedded IMDb reviews, and sorted by whether their prediction stops
 at step one or goes on. Within a repeat each way of predicting is timed next to the plain forward pass (transformers'
@@ -10,6 +12,7 @@ with. Writes OUT.json and OUT.md.
 """
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -34,17 +37,19 @@ Row = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=Path("runs/demo/rsmi"), help="classifier, by default the demo's")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--model", type=Path, default=Path("runs/speed"), help="classifier of imdb")
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--texts", type=int, default=64, help="texts of each kind and length")
     parser.add_argument(
         "--naive-texts", type=int, default=24, help="texts of the comparison with the authors' algorithm"
     )
+    parser.add_argument("--only", choices=["predictions", "authors"], help="the other half is taken from OUT.json")
     parser.add_argument("--out", type=Path, required=True, help="result, without an ending")
     options = parser.parse_args()
+    known = {} if options.only is None else json.loads(options.out.with_suffix(".json").read_text(encoding="utf-8"))
     bench = Bench(options)
-    rows = bench.predictions()
-    against = bench.against_authors()
+    rows = known["rows"] if options.only == "authors" else bench.predictions()
+    against = known["authors"] if options.only == "predictions" else bench.against_authors()
     result = {
         "rows": rows,
         "authors": against,
@@ -129,7 +134,7 @@ class Bench:
         count = self.options.naive_texts
         engine = self.voted.engine()
         naive = Naive.of(engine.loaded, engine.plan, engine.config, SEED)
-        few = max(2, count // 8)
+        few = max(2, count // 3)
         sets = [(length, kind, self.kinds[length][kind][:few]) for length in LENGTHS for kind in ("stops", "escalates")]
         sets.append((LENGTHS[0], "mix", self.all_texts[LENGTHS[0]][:count]))
         rows = []
@@ -142,7 +147,7 @@ class Bench:
                     "averaged": lambda texts=texts: discard(self.averaged.predict(texts)),
                     "authors": lambda texts=texts: discard(naive.predict(texts, average=True)),
                 },
-                self.options.repeats if kind == "mix" else max(2, self.options.repeats // 2),
+                self.options.repeats,
             )
             rows.append(
                 {"length": length, "kind": kind, "texts": len(texts), "repeats": len(times["authors"])}

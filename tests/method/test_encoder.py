@@ -8,7 +8,7 @@ import torch
 from transformers import GPT2Config, GPT2ForSequenceClassification
 
 from rsmi.errors import UnsupportedModelError
-from rsmi.method.encoder import map_hidden, noise_positions, open_encoder, spread
+from rsmi.method.encoder import Encoder, map_hidden, noise_positions, open_encoder, spread, tokens_that_fit
 from rsmi.seeds import generator
 from tiny import ENCODER_DECODERS, FAMILIES, is_t5, own_ids, some_texts
 
@@ -163,3 +163,18 @@ def test_only_hidden_states_of_a_layer_output_are_changed():
         map_hidden(torch.zeros(2, 3), lambda h: h)
     with pytest.raises(UnsupportedModelError, match="got str"):
         map_hidden("state", lambda h: h)
+
+
+def test_a_pass_on_a_gpu_takes_what_its_memory_holds(tiny_of, monkeypatch):
+    t = tiny_of("bert")
+    free = 24 * 2**30
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - 2**30, free))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 * 2**30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2 * 2**30)
+    for device, tokens in (("cpu", 2048), ("mps", 8192), ("cuda:0", 65536)):
+        monkeypatch.setattr(Encoder, "device", torch.device(device))
+        assert t.encoder.token_budget == tokens
+    large = tokens_that_fit(free, 1024, 24, 4)
+    assert large * 17 * 1024 * 24 * 4 / 3 <= free / 2 < (large + 1) * 17 * 1024 * 24 * 4 / 3
+    assert tokens_that_fit(free, 1024, 24, 2) == pytest.approx(2 * large, abs=2)
+    assert tokens_that_fit(0, 1024, 24, 4) == 1024

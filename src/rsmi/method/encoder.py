@@ -58,8 +58,17 @@ class Encoder:
 
     @property
     def token_budget(self) -> int:
-        """Tokens of a forward pass that suit the device: a CPU loses by batches that leave its caches."""
-        return 2048 if self.device.type == "cpu" else 8192
+        """Tokens of a forward pass that suit the device: a CPU loses by batches that leave its caches.
+
+        A GPU loses by small ones: it gets what its free memory holds of a pass with gradients of a third of the tokens.
+        """
+        if self.device.type == "cpu":
+            return 2048
+        if self.device.type != "cuda":
+            return 8192
+        free, _ = torch.cuda.mem_get_info(self.device)
+        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return tokens_that_fit(free + cached, self.model.config.hidden_size, self.num_layers, self.model.dtype.itemsize)
 
     @property
     def embedding_width(self) -> int:
@@ -95,6 +104,16 @@ def open_encoder(model: PreTrainedModel) -> Encoder:
     segments = "token_type_ids" in parameters and getattr(model.config, "type_vocab_size", 0) > 1
     stages = open_stages(model, segments)
     return Encoder(model, layers, num_layers, _embedding_modules(model), segments, max_tokens(model), stages)
+
+
+def tokens_that_fit(free: int, width: int, num_layers: int, itemsize: int) -> int:
+    """Return the token budget for so many bytes of free memory, half of which are left for other things.
+
+    A layer keeps about 17 numbers of its width a token for its gradient (Korthikanti et al. 2022: 34 bytes in 16 bits),
+    of a third of the tokens (`saliency.BACKWARD_COST`). Beyond 64 Ki tokens a pass gains nothing more.
+    """
+    a_token = 17 * width * num_layers * itemsize / 3
+    return int(min(max(free / 2 // a_token, 1024), 65536))
 
 
 def spread(count: int, num_layers: int) -> tuple[int, ...]:
