@@ -22,9 +22,10 @@ from rsmi.data.embedded import encoder_folder
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 SMALL = {"--limit": "40", "--epochs": "1", "--num": "2", "--draws": "1", "--samples": "20"}
-"""Options of the pages' commands, and what they are run with here instead."""
+SMALL |= {"--min-accuracy": "0", "--min-robust-accuracy": "0"}
+"""Options of the pages' commands, and what they are run with here instead: few texts, gates that any model passes."""
 QUICK = {"textfooler": "deepwordbug"}
 """TextFooler's vectors take a minute to build."""
 FILES = {

@@ -18,6 +18,7 @@ _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")
 _CODE = {
     ".py": "python",
     ".yaml": "yaml",
+    ".yml": "yaml",
     ".sh": "bash",
     ".toml": "toml",
     ".service": "ini",
