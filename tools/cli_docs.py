@@ -8,7 +8,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from rsmi.app.cli import app
+from rsmi.app.exits import EXIT_CODES
 
+COMPLETION = [
+    "## Completion",
+    "",
+    "`rsmi --install-completion` teaches the shell in which it is typed (bash, zsh, fish, PowerShell) to complete",
+    "commands, options and names: attacks, protocols, presets, variants, data sets. `rsmi --show-completion` prints",
+    "what it would install.",
+    "",
+]
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
 
@@ -20,10 +29,16 @@ def markdown() -> str:
         "Written by `make docs`. Results go to stdout, progress and errors to stderr.",
         "",
     ]
-    parts += ["```text", help_of(), "```", ""]
+    parts += ["```text", help_of(), "```", "", *exit_codes(), *COMPLETION]
     for words in commands(get_command(app)):
         parts += [f"## rsmi {' '.join(words)}", "", "```text", help_of(*words), "```", ""]
     return "\n".join(parts)
+
+
+def exit_codes() -> list[str]:
+    """Return the section about exit codes."""
+    rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    return ["## Exit codes", "", "| code | meaning |", "|---|---|", *rows, ""]
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

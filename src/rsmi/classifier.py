@@ -297,4 +297,4 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"expected a trained classifier, {self.base!r} has no trained head; call fit first")
+            raise NotFittedError(f"expected a trained classifier, {self.base!r} has no head; call fit (rsmi train)")

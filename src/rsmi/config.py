@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from rsmi.errors import ConfigError
-from rsmi.settings import check_types, known_fields, require
+from rsmi.settings import check_types, known_fields, nearest, require
 
 Masking = Literal["gradient", "random", "none"]
 Aggregation = Literal["vote", "logit-average"]
@@ -261,5 +261,5 @@ class TrainConfig:
 
 def _variant_fields(name: str) -> dict[str, Any]:
     if name not in VARIANTS:
-        raise ConfigError(f"expected a variant of {', '.join(VARIANTS)}; got {name!r}")
+        raise ConfigError(f"expected a variant of {', '.join(VARIANTS)}; got {name!r}{nearest(name, VARIANTS)}")
     return VARIANTS[name]

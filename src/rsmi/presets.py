@@ -7,6 +7,7 @@ from typing import Any
 
 from rsmi.config import Method, RsmiConfig, TrainConfig
 from rsmi.errors import ConfigError
+from rsmi.settings import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ def load_preset(name: str, method: Method = "rsmi") -> Preset:
         method: `rsmi`, or another method, which gets the learning rate of the fine-tuned model and no masks or noise.
     """
     if name not in PRESETS:
-        raise ConfigError(f"expected a preset of {', '.join(PRESETS)}; got {name!r}")
+        raise ConfigError(f"expected a preset of {', '.join(PRESETS)}; got {name!r}{nearest(name, PRESETS)}")
     if name in _SMALL:
         return _small(name, method)
     _, model, data = name.split("/")

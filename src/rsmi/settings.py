@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import Any, get_args
 
 from rsmi.errors import ConfigError
@@ -26,12 +27,22 @@ def by_owner(params: Mapping[str, Any], owners: Sequence[str]) -> dict[str, dict
     return found
 
 
+def nearest(given: object, known: Iterable[str]) -> str:
+    """Return `; did you mean 'imdb'?` for a name that was mistyped, and nothing where no known one is near."""
+    names = {name.lower(): name for name in known}
+    found = get_close_matches(str(given).lower(), names, n=1)
+    return f"; did you mean {names[found[0]]!r}?" if found else ""
+
+
 def known_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return plain JSON values as arguments of a dataclass of settings; names that it does not have are refused."""
     names = [field.name for field in fields(cls)]
     unknown = sorted(set(values) - set(names))
     if unknown:
-        raise ConfigError(f"expected settings of {cls.__name__} ({', '.join(names)}); got {', '.join(unknown)}")
+        raise ConfigError(
+            f"expected settings of {cls.__name__} ({', '.join(names)}); got {', '.join(unknown)}"
+            f"{nearest(unknown[0], names)}"
+        )
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
@@ -47,7 +58,7 @@ def check_types(config: Any, literals: Mapping[str, Any], optional: Mapping[str,
         value = getattr(config, field.name)
         if field.name in literals:
             choices = get_args(literals[field.name])
-            require(value in choices, field.name, "one of " + ", ".join(choices), value)
+            check_choice(field.name, value, choices)
         elif field.name in optional:
             kind = optional[field.name]
             require(value is None or type(value) is kind, field.name, f"{kind.__name__} or None", value)
@@ -61,6 +72,12 @@ def check_types(config: Any, literals: Mapping[str, Any], optional: Mapping[str,
             require(type(value) is int, field.name, "an int", value)
         else:
             require(isinstance(value, (int, float)), field.name, "a number", value)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse what is none of a few words, with the one that was probably meant."""
+    if value not in choices:
+        raise ConfigError(f"{name}: expected one of {', '.join(choices)}, got {value!r}{nearest(value, choices)}")
 
 
 def _kind(default: object) -> str:

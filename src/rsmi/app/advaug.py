@@ -47,6 +47,7 @@ def generate_added(
         raise ConfigError(
             "advaug: expected --added when several processes train; make the texts first with rsmi augment, in one"
         )
+    attack = make_attack(attack_name)  # now, not after the victim is trained
     folder, added = _beside(out, "victim"), _beside(out, "added.jsonl")
     settings = replace(classifier.train_config or TrainConfig(), method="finetune")
     if not is_checkpoint(folder):
@@ -70,7 +71,7 @@ def generate_added(
     seed = classifier.seed or 0
     sample = train.take(min(num, len(train)), seed)
     typer.echo(f"advaug 2/3: {attack_name} on {len(sample)} training texts", err=True)
-    counts = write_adversarial(victim, str(folder), make_attack(attack_name), sample, added, seed)
+    counts = write_adversarial(victim, str(folder), attack, sample, added, seed)
     if not counts["added"]:
         raise TrainingError(
             f"advaug: none of {counts['attacked']} attacked texts fooled {folder}, so there is nothing to add; attack "

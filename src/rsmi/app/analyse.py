@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from rsmi.app.attack import AttackName, MaxQueries, Workers, run_shown
+from rsmi.app.completion import SETS, among
+from rsmi.app.exits import interruptible
 from rsmi.app.monitoring import monitoring
 from rsmi.app.options import Backend, Device, Dtype, Json, TokenBudget, Variant
 
@@ -23,7 +25,7 @@ analyse.command()(monitoring)
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by rsmi train, or any classifier.")]
 Records = Annotated[Path, typer.Argument(metavar="RUN", help="Records written by rsmi attack.")]
-Data = Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a file, or a hub id.")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a file, or a hub id.", autocompletion=among(SETS))]
 
 
 @analyse.command()
@@ -120,7 +122,8 @@ def copies(
                 token_budget=token_budget,
             )
             name = f"{'two-step' if two_step else 'one-step'}-{count}"
-            result = Robustness.of(list(run_shown(job.open(), out / f"{name}.jsonl", workers)))
+            with interruptible(f"all records are in {out}; the same command goes on from there"):
+                result = Robustness.of(list(run_shown(job.open(), out / f"{name}.jsonl", workers)))
             rows.append([name, str(result.accuracy), str(result.robust_accuracy), str(result.accuracy.total)])
             found.append({"copies": count, "two_step": two_step, **result.to_dict()})
     _show(["copies", "SAcc", "RAcc", "n"], rows, {"results": found}, as_json)

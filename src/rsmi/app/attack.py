@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rsmi.app.completion import ATTACKS, PROTOCOLS, SETS, SPLITS, among
 from rsmi.app.foreign import ForeignOptions, TargetName
 from rsmi.app.grouped import grouped
 from rsmi.app.options import (
@@ -34,12 +35,18 @@ if TYPE_CHECKING:
     from rsmi.evaluation.robustness import Robustness
     from rsmi.records import AttackRecord
 
-DataName = Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")]
+DataName = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.", autocompletion=among(SETS)
+    ),
+]
 AttackName = Annotated[
     str,
     typer.Option(
         "--attack",
         help="textfooler, pwws, bae, deepwordbug, bertattack, hotflip, gbda, or textattack:RECIPE.",
+        autocompletion=among(ATTACKS),
     ),
 ]
 MaxQueries = Annotated[int | None, typer.Option("--max-queries", min=1, help="Most questions about one text.")]
@@ -50,6 +57,7 @@ ProtocolName = Annotated[
         "--protocol",
         help="What the attacker may do: paper, vote, eot, fixed-noise, temperature, transfer, white-box, mask-aware or "
         "persistent.",
+        autocompletion=among(PROTOCOLS),
     ),
 ]
 Draws = Annotated[int, typer.Option("--draws", min=1, help="Protocol eot: draws an answer averages over.")]
@@ -58,6 +66,10 @@ FreshDraws = Annotated[
     int, typer.Option("--fresh-draws", min=0, help="How often a success is asked about again, if answers are random.")
 ]
 Stratified = Annotated[bool, typer.Option("--stratified", help="Keep the shares of the classes in the sample.")]
+Split = Annotated[
+    str,
+    typer.Option("--split", help="Split of the data: test, dev, train or all.", autocompletion=among(SPLITS)),
+]
 MaxWords = Annotated[int, typer.Option("--max-words", min=1, help="Attack the first so many words of a text.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share the texts; same records.")]
 Cluster = Annotated[
@@ -77,7 +89,7 @@ class AttackOptions:
     num: Annotated[int, typer.Option("--num", min=1, help="Attack a random sample of this many texts.")] = 100
     sample_seed: Annotated[int, typer.Option("--sample-seed", help="Seed of that sample.")] = 0
     stratified: Stratified = False
-    split: Annotated[str, typer.Option("--split", help="Split of the data: test, dev, train or all.")] = "test"
+    split: Split = "test"
     max_words: MaxWords = 256
     protocol: ProtocolName = "paper"
     draws: Draws = 20

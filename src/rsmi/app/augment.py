@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.attack import AttackName, AttackSettings, MaxQueries, Together, attack_shown
+from rsmi.app.attack import AttackName, AttackSettings, DataName, MaxQueries, Together, attack_shown
+from rsmi.app.exits import interruptible
 from rsmi.app.options import (
     Backend,
     Device,
@@ -19,6 +20,7 @@ from rsmi.app.options import (
     TextColumn,
     TokenBudget,
     Variant,
+    check_free,
     parse_settings,
 )
 from rsmi.writing import write_text
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def augment(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
+    data: DataName,
     model: Annotated[str, typer.Option("--model", help="The classifier to fool: a folder written by rsmi train.")],
     out: Annotated[Path, typer.Option("--out", help="JSONL file of the texts that fooled it, for rsmi train --added.")],
     attack_name: AttackName = "textfooler",
@@ -55,8 +57,12 @@ def augment(
     """Attack a model on training texts and keep what fooled it; an interrupted run goes on by itself."""
     from rsmi.attacks.catalogue import make_attack
     from rsmi.data import load_data
+    from rsmi.errors import DataError
     from rsmi.opening import open_classifier
 
+    check_free(out, resume=True)
+    if out.exists() and not _records(out).exists():
+        raise DataError(f"{out}: holds something else than adversarial texts of rsmi augment; choose another file")
     rows = load_data(data, split, text_column=text_column, pair_column=pair_column, label_column=label_column)
     sample = rows.take(min(num, len(rows)), sample_seed)
     classifier = open_classifier(
@@ -92,9 +98,10 @@ def write_adversarial(
     """
     from rsmi.evaluation.protocols import as_it_is
 
-    beside = out.with_name(out.name + ".records")
+    beside = _records(out)
     setup = as_it_is(classifier, attack)
-    records = list(attack_shown(classifier, name, setup, sample, beside, seed, together))
+    with interruptible(f"all records are in {beside}; the same command goes on from there"):
+        records = list(attack_shown(classifier, name, setup, sample, beside, seed, together))
     fooled = [record for record in records if record.outcome == "succeeded"]
     lines = [
         json.dumps(_row(record.adversarial, record.label, sample.columns), ensure_ascii=False) for record in fooled
@@ -106,6 +113,10 @@ def write_adversarial(
         "added": len(fooled),
         "queries": sum(record.queries for record in records),
     }
+
+
+def _records(out: Path) -> Path:
+    return out.with_name(out.name + ".records")
 
 
 def _row(text: TextInput, label: Label, columns: tuple[str, ...]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.attack import MaxWords, Stratified
+from rsmi.app.attack import DataName, MaxWords, Split, Stratified
+from rsmi.app.completion import BOUNDS, KINDS, among
 from rsmi.app.options import (
     Device,
     Json,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rsmi.certify import CertifyConfig
     from rsmi.evaluation.certifying import Certified, CertifiedAccuracy
     from rsmi.evaluation.jobs import Job
+    from rsmi.records import AttackRecord
 
 _SHOWN_WORDS = (0, 1, 2, 3, 4, 5)
 _SHOWN_SHARES = (0.0, 0.5, 1.0, 1.5, 2.0)  # of the noise
@@ -32,12 +34,14 @@ _SHOWN_SHARES = (0.0, 0.5, 1.0, 1.5, 2.0)  # of the noise
 
 def certify(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by rsmi train.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
+    data: DataName,
     out: Annotated[Path, typer.Option("--out", help="JSONL file of the certificates.")],
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", help="l2-hidden, l2-embedding, l0-mask, synonym or edit; by default what the model is for."
+            "--kind",
+            help="l2-hidden, l2-embedding, l0-mask, synonym or edit; by default what the model is for.",
+            autocompletion=among(KINDS),
         ),
     ] = None,
     masking: Annotated[
@@ -51,14 +55,16 @@ def certify(
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="That chance for all certificates together, not for each.")
     ] = False,
-    bound: Annotated[str, typer.Option("--bound", help="pa, bonferroni, refined or sequential.")] = "pa",
+    bound: Annotated[
+        str, typer.Option("--bound", help="pa, bonferroni, refined or sequential.", autocompletion=among(BOUNDS))
+    ] = "pa",
     radius: Annotated[
         float | None, typer.Option("--radius", min=0, help="The radius wanted: stop drawing once it is settled.")
     ] = None,
     num: Annotated[int, typer.Option("--num", min=1, help="Certify a random sample of this many texts.")] = 100,
     sample_seed: Annotated[int, typer.Option("--sample-seed", help="Seed of that sample.")] = 0,
     stratified: Stratified = False,
-    split: Annotated[str, typer.Option("--split", help="Split of the data: test, dev, train or all.")] = "test",
+    split: Split = "test",
     max_words: MaxWords = 256,
     audit: Annotated[
         bool, typer.Option("--audit", help="Attack every certificate from inside; exit with 1 if one breaks.")
@@ -83,10 +89,12 @@ def certify(
 ) -> None:
     """Certify answers: within a radius, no change of a text changes the class that most random copies choose."""
     from rsmi.certify import CertifyConfig
+    from rsmi.evaluation.attacking import read_run
     from rsmi.evaluation.certifying import CertifiedAccuracy
     from rsmi.evaluation.jobs import Job
 
     check_free(out, resume)
+    found = [record for run in against or () for record in read_run(run)[1].values()]
     job = Job(
         model=model,
         data=data,
@@ -115,7 +123,7 @@ def certify(
     )
     records = _certified(job, classifier, sample, wanted, out)
     if audit or against:
-        records = _audited(job, classifier, wanted, out, records, audit, against or [])
+        records = _audited(job, classifier, wanted, out, records, audit, found)
     result = CertifiedAccuracy.of(records)
     if as_json:
         typer.echo(json.dumps({"out": str(out), "certify": wanted.to_dict(), **result.to_dict()}))
@@ -150,14 +158,12 @@ def _audited(
     out: Path,
     records: list[Certified],
     inside: bool,
-    against: list[Path],
+    found: list[AttackRecord],
 ) -> list[Certified]:
     """Attack the certificates that have not been attacked yet, and write the file anew with what came of it."""
-    from rsmi.evaluation.attacking import read_run
     from rsmi.evaluation.audit import audit_records
     from rsmi.evaluation.recordfile import read_header, write_records
 
-    found = [record for run in against for record in read_run(run)[1].values()]
     train = job.load("train") if inside and not wanted.gaussian else None
     typer.echo(f"attacking {sum(not own.audits for own in records)} certificates from inside", err=True)
     audited = audit_records(classifier, wanted, records, inside=inside, telling=train, found=found, seed=job.seed)

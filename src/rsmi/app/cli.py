@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -13,6 +14,7 @@ from rsmi.app.certify import certify
 from rsmi.app.demo import demo
 from rsmi.app.doctor import doctor
 from rsmi.app.evaluate import evaluate
+from rsmi.app.exits import plain_warnings, refused
 from rsmi.app.gate import gate
 from rsmi.app.predict import predict
 from rsmi.app.report import report
@@ -25,7 +27,6 @@ app = typer.Typer(
     name="rsmi",
     help="Text classifiers that hold up under adversarial attack.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -45,11 +46,21 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main() -> None:
-    """Run the command line; a known error is one sentence on stderr and exit code 1."""
+    """Run the command line; what can be known to go wrong is one sentence on stderr and exit code 1."""
     from rsmi.errors import RsmiError
 
     try:
-        app()
+        with plain_warnings():
+            app(prog_name="rsmi")
     except RsmiError as error:
-        typer.echo(f"rsmi: {error}", err=True)
-        sys.exit(1)
+        _fail(str(error))
+    except (OSError, MemoryError, RuntimeError) as error:
+        told = refused(error)
+        if told is None:
+            raise
+        _fail(told)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"rsmi: {message}", err=True)
+    sys.exit(1)

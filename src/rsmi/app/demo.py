@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rsmi.app.exits import check_writable, interruptible
 from rsmi.writing import write_text
 
 if TYPE_CHECKING:
@@ -35,16 +36,23 @@ def demo(
     ] = 1.0,
 ) -> None:
     """Train a plain and an RSMI classifier on movie reviews, attack both and compare them; minutes on a laptop."""
-    from rsmi.app.demo_report import report_markdown, show
     from rsmi.data import load_data
+
+    check_writable(out / "report.html")
+    parts = {"train": _TRAIN, "dev": _DEV, "test": _TEST}
+    sets = {split: load_data("mr", split).take(max(20, int(size * scale)), SEED) for split, size in parts.items()}
+    with interruptible(f"what is done is in {out}; the same command goes on from there"):
+        _run(out, sets)
+
+
+def _run(out: Path, sets: dict[str, TextDataset]) -> None:
+    """Train, compare, attack and tell."""
+    from rsmi.app.demo_report import report_markdown, show
     from rsmi.evaluation.running import versions
     from rsmi.evaluation.runs import Run
     from rsmi.report import Report
 
-    parts = {"train": _TRAIN, "dev": _DEV, "test": _TEST}
-    sets = {split: load_data("mr", split).take(max(20, int(size * scale)), SEED) for split, size in parts.items()}
     sentences = [json.loads(line) for line in _sentences().splitlines()]
-    out.mkdir(parents=True, exist_ok=True)
     plain, rsmi = (_trained(method, out / method, sets["train"], sets["dev"]) for method in _NAMES)
     attack = _textfooler()
     sample = sets["test"].head(_ATTACKED)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.attack import Draws, ProtocolName, Tries
+from rsmi.app.attack import Draws, ProtocolName, Split, Tries
+from rsmi.app.completion import ATTACKS, among
 from rsmi.app.options import Backend, Device, Dtype, Json, TokenBudget, Variant
 
 if TYPE_CHECKING:
@@ -23,10 +24,13 @@ def doctor(
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="With --plan: the model of the run.")] = None,
     data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="With --plan: its texts.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Tell what a run on MODEL and DATA would take.")] = False,
-    attack: Annotated[str | None, typer.Option("--attack", help="Plan this attack; else plan predictions.")] = None,
+    attack: Annotated[
+        str | None,
+        typer.Option("--attack", help="Plan this attack; else plan predictions.", autocompletion=among(ATTACKS)),
+    ] = None,
     num: Annotated[int, typer.Option("--num", min=1, help="Texts of the planned run.")] = 1000,
     calibrate: Annotated[int, typer.Option("--calibrate", min=1, help="Texts to run now, to find out.")] = 32,
-    split: Annotated[str, typer.Option("--split", help="Split of the data: test, dev, train or all.")] = "test",
+    split: Split = "test",
     protocol: ProtocolName = "paper",
     draws: Draws = 20,
     tries: Tries = 5,

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsmi.app.attack import Cluster, MaxQueries, Stratified, Workers
+from rsmi.app.attack import Cluster, DataName, MaxQueries, Stratified, Workers
+from rsmi.app.completion import SPLITS, SUITES, among
+from rsmi.app.exits import check_writable
 from rsmi.app.options import (
     Backend,
     Device,
@@ -35,12 +37,17 @@ def evaluate(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="Folders written by rsmi train, or any classifiers.")
     ],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
+    data: DataName,
     suite: Annotated[
-        str | None, typer.Option("--suite", help="Attack the models, too: standard or full; needs --out.")
+        str | None,
+        typer.Option(
+            "--suite", help="Attack the models, too: standard or full; needs --out.", autocompletion=among(SUITES)
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="With --suite: folder of records and report.")] = None,
-    split: Annotated[str, typer.Option("--split", help="train, dev or test; a file is all test.")] = "test",
+    split: Annotated[
+        str, typer.Option("--split", help="train, dev or test; a file is all test.", autocompletion=among(SPLITS))
+    ] = "test",
     num: Annotated[
         int | None, typer.Option("--num", min=1, help="Take a random sample of this many; a suite: 100.")
     ] = None,
@@ -127,6 +134,7 @@ def _suite(jobs: Sequence[Job], suite: str, out: Path, workers: int, cluster: st
     for model, job in zip(_folders([job.model for job in jobs]), jobs, strict=True):
         classifier = job.classifier()  # all jobs of a suite are about the same one
         planned = jobs_of(suite, job, classifier)
+        check_writable(out / "report.html")
         for number, own in enumerate(planned, 1):
             file = out / model / file_name(own)
             files.append(file)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from rsmi.app.attack import AttackOptions, DataName, numbers, run_to_end, show_result
+from rsmi.app.exits import check_writable
 from rsmi.app.foreign import ForeignOptions, TargetName
 from rsmi.app.grouped import grouped
 from rsmi.app.options import Json, check_free
@@ -82,6 +83,7 @@ def gate(
         raise typer.BadParameter("--resume: expected --out FILE, the records to go on with; got none")
     if report is not None:
         check_ending(report)  # before the work
+        check_writable(report)
     if out is not None:
         check_free(out, how.resume)
     thresholds = Thresholds(**given, sure=wanted.sure)

@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from rsmi.app.completion import BACKENDS, DTYPES, VARIANTS, among
+from rsmi.app.exits import check_writable
+
 TextColumn = Annotated[
     str | None, typer.Option("--text-column", help="Column of the text, or of the first of a pair; else guessed.")
 ]
@@ -17,9 +20,17 @@ Seed = Annotated[
     int | None, typer.Option("--seed", help="Same seed, same answer. Without it every run draws fresh noise.")
 ]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, ...; by default a GPU if any.")]
-Dtype = Annotated[str, typer.Option("--dtype", help="Type of the weights: float32, bfloat16 or float16.")]
+Dtype = Annotated[
+    str,
+    typer.Option("--dtype", help="Type of the weights: float32, bfloat16 or float16.", autocompletion=among(DTYPES)),
+]
 Backend = Annotated[
-    str, typer.Option("--backend", help="How copies are classified: torch, int8 (CPU, faster, rounded) or compile.")
+    str,
+    typer.Option(
+        "--backend",
+        help="How copies are classified: torch, int8 (CPU, faster, rounded) or compile.",
+        autocompletion=among(BACKENDS),
+    ),
 ]
 TokenBudget = Annotated[
     int | None, typer.Option("--token-budget", min=1, help="Tokens of one forward pass; bounds memory.")
@@ -30,6 +41,7 @@ Variant = Annotated[
     typer.Option(
         "--variant",
         help="Variant of the method: rsmi, no-mask, no-two-step, rm, gm, safer, ranmask, deletion, plain.",
+        autocompletion=among(VARIANTS),
     ),
 ]
 
@@ -39,7 +51,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     from rsmi.errors import ConfigError
 
     name, equals, value = text.partition("=")
-    if not equals:
+    if not (name and equals):
         raise ConfigError(f"--set: expected NAME=VALUE, such as precision=bf16; got {text!r}")
     try:
         return name, json.loads(value)
@@ -53,8 +65,12 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
 
 
 def check_free(out: Path, resume: bool) -> None:
-    """Refuse to write into the file of another run."""
+    """Refuse to write into the file of another run, or where no file can be; before the work."""
     from rsmi.errors import DataError
+    from rsmi.evaluation.recordfile import unstarted
 
-    if out.exists() and not resume:
+    if out.is_dir():
+        raise DataError(f"{out}: expected a file to write, got a folder; name a file in it: {out / 'run.jsonl'}")
+    if out.exists() and not resume and not unstarted(out):
         raise DataError(f"{out}: exists already; pass --resume to go on with that run, or choose another file")
+    check_writable(out)

@@ -81,6 +81,8 @@ def predict(
         raise typer.BadParameter(
             "expected beside --resume, --on-error, --prefix, --workers, --cluster", param_hint="--out"
         )
+    if file is None and (text_column or pair_column):
+        raise typer.BadParameter("expected beside --text-column, --pair-column", param_hint="--file")
     pending: Iterable[TextInput] = iter_texts(file, text_column, pair_column) if file is not None else (texts or [])
     bar = None if file is None else True
     classifier = open_classifier(

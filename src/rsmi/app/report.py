@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rsmi.app.exits import check_writable
+
 Out = Annotated[
     list[Path] | None,
     typer.Option("--out", help="File to write: .html (one page, no network), .md or .json; repeatable."),
@@ -35,6 +37,7 @@ def report(
         raise ConfigError("expected --out report.html (or .md, .json) or --figures FOLDER, got neither")
     for path in out or ():
         check_ending(path)  # before the work
+        check_writable(path)
     certificates = [path for path in runs if "certify" in read_header(path)]
     attacks = [Run.read(path) for path in runs if path not in certificates]
     made = Report.from_runs(attacks, [CertifiedCurve.read(path, attacks) for path in certificates])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rsmi.app.attack import Cluster, Workers
+from rsmi.app.completion import ITEMS, SCALES, among
 
 if TYPE_CHECKING:
     from rsmi.evaluation.jobs import OpenJob
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    item: Annotated[str, typer.Argument(metavar="ITEM", help="table1 to table11, figure2 to figure4, or all.")],
-    scale: Annotated[str, typer.Option("--scale", help="small: two cores, hours. paper: GPUs and a hub.")] = "small",
+    item: Annotated[
+        str,
+        typer.Argument(
+            metavar="ITEM", help="table1 to table11, figure2 to figure4, or all.", autocompletion=among(ITEMS)
+        ),
+    ],
+    scale: Annotated[
+        str,
+        typer.Option("--scale", help="small: two cores, hours. paper: GPUs and a hub.", autocompletion=among(SCALES)),
+    ] = "small",
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of records and page; by default results/reproduction/SCALE.")
     ] = None,
@@ -52,9 +61,10 @@ def reproduce(
     from rsmi.experiments.items import items_of
     from rsmi.experiments.results import Results
     from rsmi.experiments.scales import SCALES
+    from rsmi.settings import nearest
 
     if scale not in SCALES:
-        raise ConfigError(f"--scale: expected one of {', '.join(SCALES)}; got {scale!r}")
+        raise ConfigError(f"--scale: expected one of {', '.join(SCALES)}; got {scale!r}{nearest(scale, SCALES)}")
     chosen, items = SCALES[scale], items_of(item)
     if plan:
         _plan(items, chosen, teraflops)

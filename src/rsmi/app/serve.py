@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from rsmi.app.completion import ATTACKS, among
 from rsmi.app.options import Backend, Device, Dtype, Seed, TokenBudget, Variant
 
 _PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
@@ -43,7 +44,11 @@ def serve(
     ] = None,
     attack: Annotated[
         list[str] | None,
-        typer.Option("--attack", help="Attack that the playground offers; repeatable. Default: deepwordbug."),
+        typer.Option(
+            "--attack",
+            help="Attack that the playground offers; repeatable. Default: deepwordbug.",
+            autocompletion=among(ATTACKS),
+        ),
     ] = None,
     no_attack: Annotated[bool, typer.Option("--no-attack", help="Offer no attacks.")] = False,
     attack_queries: Annotated[int, typer.Option("--attack-queries", min=1, help="Queries of one attack.")] = 500,

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rsmi.app.advaug import generate_added
-from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, parse_setting
+from rsmi.app.attack import DataName
+from rsmi.app.completion import ATTACKS, METHODS, VARIANTS, among, presets
+from rsmi.app.exits import interruptible
+from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, parse_settings
 
 if TYPE_CHECKING:
+    from rsmi.data import TextDataset
     from rsmi.presets import Preset
     from rsmi.records import TextInput
 
@@ -22,22 +26,31 @@ _SHORT = 30  # words; between the sentences of mr, which masks cost accuracy, an
 
 
 def train(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="mr, imdb, a CSV/TSV/JSONL/Parquet file, or a hub id.")],
+    data: DataName,
     out: Annotated[Path, typer.Option("--out", help="Folder for the model.")],
     base: Annotated[
         str | None, typer.Option("--base", help="minilm (the default), a model folder or a hub id.")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", help="Settings by name: paper/roberta-base/imdb, minilm/mr, ...")
+        str | None,
+        typer.Option(
+            "--preset", help="Settings by name: paper/roberta-base/imdb, minilm/mr, ...", autocompletion=presets
+        ),
     ] = None,
     method: Annotated[
-        str, typer.Option("--method", help="rsmi, or a baseline: finetune, freelb, infobert, safer, advaug.")
+        str,
+        typer.Option(
+            "--method",
+            help="rsmi, or a baseline: finetune, freelb, infobert, safer, advaug.",
+            autocompletion=among(METHODS),
+        ),
     ] = "rsmi",
     variant: Annotated[
         str | None,
         typer.Option(
             "--variant",
             help="rsmi, no-mask, no-two-step, rm, gm, safer, ranmask, deletion, plain; by default what fits --method.",
+            autocompletion=among(VARIANTS),
         ),
     ] = None,
     noise_std: Annotated[float | None, typer.Option("--noise-std", help="Std of the noise (paper: sigma).")] = None,
@@ -59,7 +72,12 @@ def train(
         str | None, typer.Option("--added", help="For advaug: adversarial texts with their true labels; like DATA.")
     ] = None,
     attack: Annotated[
-        str, typer.Option("--attack", help="For advaug without --added: the attack that makes the texts.")
+        str,
+        typer.Option(
+            "--attack",
+            help="For advaug without --added: the attack that makes the texts.",
+            autocompletion=among(ATTACKS),
+        ),
     ] = "textfooler",
     attack_num: Annotated[
         int, typer.Option("--attack-num", min=1, help="For advaug without --added: training texts attacked.")
@@ -86,7 +104,6 @@ def train(
 ) -> None:
     """Train a classifier and save it to a folder."""
     from rsmi.classifier import RsmiClassifier
-    from rsmi.config import RsmiConfig
     from rsmi.data import load_data
     from rsmi.method.checkpoint import check_target
     from rsmi.settings import updated
@@ -111,23 +128,29 @@ def train(
         "lora_rank": lora_rank,
         "save_every": save_every,
     }
-    others = [parse_setting(item) for item in more_settings or ()]
-    settings |= {name: value for name, value in others if name in RsmiConfig.__dataclass_fields__}
-    training |= {name: value for name, value in others if name not in RsmiConfig.__dataclass_fields__}
-    config = updated(config, **_given(settings))
-    train_config = updated(default.train_config, **_given(training))
+    more_config, more_training = _sorted(parse_settings(more_settings))
+    config = updated(config, **{**_given(settings), **more_config})
+    train_config = updated(default.train_config, **{**_given(training), **more_training})
 
     columns: dict[str, Any] = {"text_column": text_column, "pair_column": pair_column, "label_column": label_column}
     parts = [load_data(data, split, **columns, seed=seed) for split in ("train", "dev")]
     more = None if added is None else load_data(added, "all", **columns)
     if limit is not None:
         parts = [parts[0].take(min(limit, len(parts[0])), seed), parts[1].take(min(limit, len(parts[1])), seed)]
+    _check_classes(data, parts[0])
     check_target(out)  # now, not after hours of training
     folder = _run_folder(out, resume)
     classifier = RsmiClassifier(
         base, config, train_config, synonyms=synonyms, seed=seed, device=device, dtype=dtype, progress=True
     )
-    if is_first() and config.masking == "gradient" and _median_words(parts[0].texts) < _SHORT:
+    words = _median_words(parts[0].texts)
+    if is_first() and config.masking != "none" and config.num_masks >= words:
+        typer.echo(
+            f"note: {config.num_masks} masks hide every word of half of these texts, which have {words:g} or fewer; "
+            "choose fewer with --num-masks",
+            err=True,
+        )
+    if is_first() and config.masking == "gradient" and words < _SHORT:
         typer.echo(
             "note: texts this short lose accuracy when their most salient words are masked, more than by the noise "
             "(docs/training.md); --variant no-mask leaves masks out",
@@ -135,7 +158,7 @@ def train(
         )
     if is_first():
         typer.echo(f"{len(parts[0])} training and {len(parts[1])} dev texts: {parts[0].source}", err=True)
-    try:
+    with interruptible("the same command with --resume goes on from the last save"):
         if method == "advaug" and more is None:
             more = generate_added(classifier, parts[0], parts[1], out, attack, attack_num)
         classifier.fit(
@@ -145,9 +168,6 @@ def train(
             added=None if more is None else (more.texts, more.labels),
             folder=folder,
         )
-    except KeyboardInterrupt:
-        typer.echo("\ninterrupted; the same command with --resume goes on from the last save", err=True)
-        raise typer.Exit(130) from None
     classifier.save_pretrained(out)
     if not is_first():
         return
@@ -190,6 +210,34 @@ def _starting_point(method: str, preset: str | None) -> Preset:
         return load_preset(preset, train_config.method)
     config = RsmiConfig.variant(asked_as(train_config.method))
     return Preset(name="default", base="minilm", data="", config=config, train_config=train_config)
+
+
+def _sorted(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Part the settings of --set: those of the method, those of training."""
+    from rsmi.config import RsmiConfig, TrainConfig
+    from rsmi.errors import ConfigError
+    from rsmi.settings import nearest
+
+    own, training = RsmiConfig.__dataclass_fields__, TrainConfig.__dataclass_fields__
+    unknown = [name for name in given if name not in own and name not in training]
+    if unknown:
+        raise ConfigError(
+            f"--set: expected a setting of RsmiConfig ({', '.join(own)}) or TrainConfig ({', '.join(training)}); got "
+            f"{unknown[0]!r}{nearest(unknown[0], [*own, *training])}"
+        )
+    parts = [{name: value for name, value in given.items() if name in names} for names in (own, training)]
+    return parts[0], parts[1]
+
+
+def _check_classes(data: str, rows: TextDataset) -> None:
+    """Refuse texts that are all of one class, naming the data; the classifier does not know where they are from."""
+    from rsmi.errors import LabelError
+
+    if len(rows.classes) < 2:
+        raise LabelError(
+            f"{data}: expected texts of two or more classes, got {list(rows.classes)} alone; add texts of another "
+            "class, or choose another label_column (--label-column)"
+        )
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rsmi.errors import DataError
+from rsmi.settings import nearest
 
 _PAIRS = (("question", "sentence"), ("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
 _TEXTS = ("text", "sentence", "review", "content")
@@ -45,7 +46,9 @@ def find_text_columns(present: Collection[str], choice: Columns, origin: str) ->
         origin: The file or set, for the error message.
     """
     if choice.pair is not None and choice.text is None:
-        raise DataError(f"{origin}: expected text_column beside pair_column={choice.pair!r}, got none; pass both")
+        raise DataError(
+            f"{origin}: expected {_both('text_column')} beside pair_column={choice.pair!r}, got none; pass both"
+        )
     if choice.text is not None:
         return TextColumns(
             text=_existing(choice.text, "text_column", present, origin),
@@ -66,7 +69,10 @@ def find_label_column(present: Collection[str], choice: Columns, origin: str) ->
 
 def _existing(name: str, option: str, present: Collection[str], origin: str) -> str:
     if name not in present:
-        raise DataError(f"{origin}: expected a column {name!r}, got {_listed(present)}; pass another {option}")
+        raise DataError(
+            f"{origin}: expected a column {name!r}, got {_listed(present)}; pass another {_both(option)}"
+            f"{nearest(name, present)}"
+        )
     return name
 
 
@@ -76,7 +82,21 @@ def _first(known: Sequence[str], option: str, present: Collection[str], origin: 
             return name
     raise DataError(
         f"{origin}: expected a header with one of the columns {_listed(known)}, got {_listed(present)}; "
-        f"pass {option} to name another"
+        f"{_parted_otherwise(present) or f'pass {_both(option)} to name another'}"
+    )
+
+
+def _both(option: str) -> str:
+    """Return the name of an option in Python and on the command line."""
+    return f"{option} (--{option.replace('_', '-')})"
+
+
+def _parted_otherwise(present: Collection[str]) -> str:
+    """Return what to do about a header that is one column, since something else than expected parts the fields."""
+    header = next(iter(present)) if len(present) == 1 else ""
+    parting = next((mark for mark in (";", "\t", "|", ",") if mark in header), None)
+    return (
+        "" if parting is None else f"fields seem to be parted by {parting!r}: save it with commas (.csv) or tabs (.tsv)"
     )
 
 

@@ -40,7 +40,9 @@ def _raw_lines(path: Path, newline: str) -> Iterator[str]:
     except (gzip.BadGzipFile, zlib.error) as error:
         raise BrokenFileError(f"expected gzip data, got damaged ones ({error}); copy the file again") from error
     except OSError as error:
-        raise BrokenFileError(f"the file cannot be read ({error.strerror or error}); check its permissions") from error
+        raise BrokenFileError(
+            f"the file cannot be read ({error.strerror or error}); check the path and its permissions"
+        ) from error
 
 
 def _open(path: Path, newline: str) -> TextIO:

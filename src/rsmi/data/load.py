@@ -13,6 +13,9 @@ from rsmi.data.folder import FOLDER_SETS, data_folder, folder_dataset
 from rsmi.data.hub import HUB_SETS, hub_dataset, parse_hub_id
 from rsmi.data.splits import train_or_dev
 from rsmi.errors import DataError
+from rsmi.settings import nearest
+
+_SPLITS = ("train", "dev", "test")
 
 
 def load_data(
@@ -61,14 +64,16 @@ def load_data(
     if hub_set is None:
         raise DataError(
             f"expected a file ending in {FORMATS}, one of the sets {', '.join(FOLDER_SETS)}, or a hub id "
-            f"owner/name[:config], got {source!r}; check the spelling"
+            f"owner/name[:config], got {source!r}; check the spelling{nearest(source, FOLDER_SETS)}"
         )
     return hub_dataset(hub_set, split, choice, name=hub_set.id, dev_fraction=dev_fraction, seed=seed)
 
 
 def _from_file(path: Path, split: str, choice: Columns, dev_fraction: float, seed: int) -> TextDataset:
-    if split not in ("train", "dev", "test", "all"):
-        raise DataError(f"{path}: expected train, dev, test or all as the split of a file, got {split!r}")
+    if split not in (*_SPLITS, "all"):
+        raise DataError(
+            f"{path}: expected train, dev, test or all as the split of a file, got {split!r}{nearest(split, _SPLITS)}"
+        )
     whole = read_file(path, choice.text, choice.pair, choice.label)
     if split in ("train", "dev"):
         return train_or_dev(whole, split, dev_fraction, seed)
@@ -76,8 +81,8 @@ def _from_file(path: Path, split: str, choice: Columns, dev_fraction: float, see
 
 
 def _from_name(name: str, split: str, dev_fraction: float, seed: int) -> TextDataset:
-    if split not in ("train", "dev", "test"):
-        raise DataError(f"expected train, dev or test as the split of {name}, got {split!r}")
+    if split not in _SPLITS:
+        raise DataError(f"expected train, dev or test as the split of {name}, got {split!r}{nearest(split, _SPLITS)}")
     folder = data_folder()
     if folder is not None:
         return folder_dataset(folder, name, split, dev_fraction, seed)

@@ -21,7 +21,8 @@ def measure_accuracy(defense: Defense, texts: Sequence[TextInput], labels: Seque
     unknown = sorted({repr(label) for label in gold} - {repr(label) for label in defense.classes_.tolist()})
     if unknown:
         raise LabelError(
-            f"expected labels among the model's classes {defense.classes_.tolist()}, got {', '.join(unknown[:5])}"
+            f"expected labels among the model's classes {defense.classes_.tolist()}, got {', '.join(unknown[:5])}; "
+            "name them as the model does, or choose another label_column (--label-column)"
         )
     return count_correct(defense.predict(texts), gold)
 

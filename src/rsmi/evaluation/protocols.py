@@ -21,6 +21,7 @@ from rsmi.defense import Target
 from rsmi.errors import ConfigError, LabelError
 from rsmi.method.engine import Engine
 from rsmi.records import Label, TextInput
+from rsmi.settings import nearest
 
 PROTOCOLS: Final = {
     "paper": "one cached draw a text, logits averaged: comparable with the paper's Table 1",
@@ -181,7 +182,9 @@ def set_up(
         ConfigError: If the protocol does not exist, or cannot be had for this classifier or attack.
     """
     if protocol not in PROTOCOLS:
-        raise ConfigError(f"protocol: expected one of {', '.join(PROTOCOLS)}; got {protocol!r}")
+        raise ConfigError(
+            f"protocol: expected one of {', '.join(PROTOCOLS)}; got {protocol!r}{nearest(protocol, PROTOCOLS)}"
+        )
     deployed = _deployed(protocol, classifier)
     attack = make_attack(fresh_draws=fresh_draws, **({"tries": tries} if protocol == "persistent" else {}))
     about: dict[str, Any] = {"name": protocol, "label": protocol, "fresh_draws": fresh_draws}

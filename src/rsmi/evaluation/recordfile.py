@@ -94,17 +94,28 @@ def check_complete(path: str | Path, num: int, places: Mapping[int, Any], comman
         )
 
 
+def unstarted(path: str | Path) -> bool:
+    """Whether a file holds the description of a run and no whole record yet, so that nothing is lost without it."""
+    try:
+        with Path(path).open("rb") as file:
+            first, second = file.readline(), file.readline()
+    except OSError:
+        return False
+    return first.startswith(b'{"run": {') and first.endswith(b"}}\n") and not second.endswith(b"\n")
+
+
 def _begin(path: Path, header: dict[str, Any], parse: Callable[[dict[str, Any]], R]) -> dict[int, R]:
-    if not path.exists() or path.stat().st_size == 0:
+    if not path.exists() or path.stat().st_size == 0 or unstarted(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, _line({"run": header}))
         return {}
-    found, records, complete = _read(path, parse)
+    found = read_header(path)  # before the records: those of another kind of run would look damaged
     differing = [name for name in {**found, **header} if found.get(name) != header.get(name)]
     if differing:
         raise DataError(
             f"{path}: holds another run (other {', '.join(sorted(differing))}); choose another file, or remove this one"
         )
+    _, records, complete = _read(path, parse)
     with path.open("r+b") as file:
         file.truncate(complete)
     return records
@@ -115,7 +126,10 @@ def _read(path: Path, parse: Callable[[dict[str, Any]], R] | None) -> tuple[dict
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path}: cannot read the records of a run: {error}") from error
+        reason = error.strerror or error
+        raise DataError(
+            f"{path}: cannot read the records of a run: {reason}; check the path, or make them with rsmi attack"
+        ) from error
     complete = raw.rfind(b"\n") + 1
     header: dict[str, Any] | None = None
     records = {}

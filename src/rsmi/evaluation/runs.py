@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 from rsmi.errors import DataError
 from rsmi.evaluation.attacking import read_run
-from rsmi.evaluation.recordfile import check_complete
+from rsmi.evaluation.recordfile import check_complete, read_header
 from rsmi.evaluation.robustness import Robustness, Share
 from rsmi.records import AttackRecord
 
@@ -35,8 +35,12 @@ class Run:
         Raises:
             DataError: If a line cannot be read, or records are missing: the run was interrupted.
         """
-        header, records = read_run(path)
-        check_complete(path, int(header["num"]), records, "rsmi attack")
+        header = read_header(path)
+        if not isinstance(header.get("num"), int) or "attack" not in header:
+            found = "certificates" if "certify" in header else "something else"
+            raise DataError(f"{path}, line 1: expected a run of rsmi attack, got {found}; pass another file")
+        _, records = read_run(path)
+        check_complete(path, header["num"], records, "rsmi attack")
         return cls(str(path), header, tuple(records[place] for place in sorted(records)))
 
     @property

@@ -10,6 +10,7 @@ from rsmi.defense import Target
 from rsmi.errors import ConfigError
 from rsmi.evaluation.jobs import Job
 from rsmi.evaluation.protocols import WHITE_BOX, protocols_for
+from rsmi.settings import nearest
 
 PAPER_ATTACKS: Final = ("textfooler", "pwws", "bae")
 """The attacks of the paper's tables."""
@@ -35,7 +36,7 @@ def jobs_of(suite: str, job: Job, target: Target) -> list[Job]:
         ConfigError: If there is no such suite.
     """
     if suite not in SUITES:
-        raise ConfigError(f"suite: expected one of {', '.join(SUITES)}; got {suite!r}")
+        raise ConfigError(f"suite: expected one of {', '.join(SUITES)}; got {suite!r}{nearest(suite, SUITES)}")
     if suite == "standard":
         plain = [replace(job, attack=attack, protocol="paper") for attack in PAPER_ATTACKS]
         wanted = ("eot", "fixed-noise", "transfer", "persistent")

@@ -12,6 +12,7 @@ from rsmi.experiments.results import Results
 from rsmi.experiments.scales import Scale
 from rsmi.experiments.specs import Step
 from rsmi.report.wording import Table
+from rsmi.settings import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +58,5 @@ def items_of(name: str) -> tuple[Item, ...]:
     if name == "all":
         return _ITEMS
     if name not in ITEMS:
-        raise ConfigError(f"expected all or one of {', '.join(ITEMS)}; got {name!r}")
+        raise ConfigError(f"expected all or one of {', '.join(ITEMS)}; got {name!r}{nearest(name, ITEMS)}")
     return (ITEMS[name],)

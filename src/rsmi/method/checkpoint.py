@@ -44,7 +44,7 @@ class Settings:
 
 def is_checkpoint(source: str | Path) -> bool:
     """Whether `source` is a folder written by `save`."""
-    return (Path(source) / FILE_NAME).is_file()
+    return os.path.isfile(Path(source) / FILE_NAME)  # unlike Path.is_file, False for a name too long to exist
 
 
 def check_target(folder: str | Path) -> Path:
@@ -52,10 +52,16 @@ def check_target(folder: str | Path) -> Path:
     target = Path(folder).resolve()
     try:
         if target.exists() and not (target.is_dir() and (is_checkpoint(target) or not any(target.iterdir()))):
-            raise CheckpointError(f"{folder}: expected a new or empty folder, or an rsmi checkpoint to replace")
+            raise CheckpointError(
+                f"{folder}: expected a new or empty folder, or an rsmi checkpoint to replace, got something else; "
+                "choose another"
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
+        Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent)).rmdir()  # permissions alone do not tell
     except OSError as error:
-        raise CheckpointError(f"{folder}: cannot write there: {error.strerror or error}") from error
+        raise CheckpointError(
+            f"{folder}: cannot write there: {error.strerror or error}; choose another folder"
+        ) from error
     return target
 
 

@@ -93,10 +93,14 @@ def load_pretrained(
 def locate(source: str) -> str:
     """Return the folder or hub id that a user's name of a model stands for."""
     location = str(encoder_folder()) if source == EMBEDDED else source
-    if source.startswith(("/", "./", "../", "~")) and not Path(location).exists():
-        raise CheckpointError(f"{source}: expected a model folder, found none")
-    if Path(location).exists() and not (Path(location) / "config.json").is_file():
-        raise CheckpointError(f"{source}: expected a model folder with config.json, found none")
+    there = os.path.exists(location)  # unlike Path.exists, False for a name too long to exist
+    if source.startswith(("/", "./", "../", "~")) and not there:
+        raise CheckpointError(f"{source}: expected a model folder, found none; check the path")
+    if not source or (there and not (Path(location) / "config.json").is_file()):
+        raise CheckpointError(
+            f"{source or repr(source)}: expected a model folder with config.json, found none; pass one that rsmi train "
+            "or save_pretrained wrote"
+        )
     return location
 
 
@@ -161,11 +165,14 @@ def plain_errors(source: str, hint: str = "") -> Iterator[None]:
     except RsmiError:
         raise
     except Exception as error:  # transformers, safetensors and the hub client raise a dozen types here
-        reason = " ".join(str(error).split())
-        raise CheckpointError(
-            f"cannot load {source!r}: expected {EMBEDDED!r}, a model folder with safetensors weights, or a hub id that "
-            f"can be reached; got {type(error).__name__}: {reason[:300]}{'; ' if hint else ''}{hint}"
-        ) from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        if os.path.isdir(source):
+            expected, found = "a whole model folder with safetensors weights", reason
+            way_out = "its files are damaged or incomplete: copy or save it again"
+        else:
+            expected = f"{EMBEDDED!r}, a model folder with safetensors weights, or a hub id that can be reached"
+            found, way_out = f"no such folder, and from the hub {reason}", "check the spelling and the network"
+        raise CheckpointError(f"cannot load {source!r}: expected {expected}; got {found}; {hint or way_out}") from error
 
 
 @contextmanager

@@ -44,7 +44,9 @@ class SynonymTable:
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{path}: cannot read a table of synonyms: {error}") from error
+            raise DataError(
+                f'{path}: cannot read a table of synonyms: {error}; expected JSON such as {{"good": ["fine", "great"]}}'
+            ) from error
         return cls.from_dict(values, str(path))
 
     @classmethod

@@ -114,7 +114,7 @@ def check_text(text: object, where: str) -> TextInput:
 
 def _check_string(text: str, where: str) -> None:
     if not text or text.isspace():
-        raise InputError(f"{where} is empty; expected at least one visible character")
+        raise InputError(f"{where} is empty; expected at least one visible character; leave it out")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from transformers import TrainingArguments
+from transformers.integrations import get_available_reporting_integrations
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from rsmi.config import TrainConfig
-from rsmi.errors import ConfigError
+from rsmi.errors import ConfigError, MissingResourceError
 from rsmi.method.encoder import Encoder
+from rsmi.settings import check_choice
 from rsmi.training.processes import count, shards
 
 
@@ -68,7 +71,18 @@ def make_arguments(
         deepspeed=os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE"),  # set by accelerate launch
         seed=key % 2**31,
     )
+    for name in arguments.report_to:
+        _check_reports(name)
     if arguments.n_gpu > 1:
         # DataParallel would copy the model without its hooks; several GPUs are used by launching several processes
         arguments._n_gpu = 1
     return arguments
+
+
+def _check_reports(report_to: str) -> None:
+    """Refuse a place for the numbers of a run that transformers does not know, or that is not installed."""
+    check_choice("report_to", report_to, list(INTEGRATION_TO_CALLBACK))
+    if report_to not in ("flyte", *get_available_reporting_integrations()):  # transformers does not look for flyte
+        raise MissingResourceError(
+            f"report_to: expected {report_to} to be installed, got none; pip install {report_to}"
+        )

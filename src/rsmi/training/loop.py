@@ -36,7 +36,7 @@ from rsmi.training.objective_freelb import FreelbObjective
 from rsmi.training.objective_infobert import InfobertObjective
 from rsmi.training.objective_rsmi import RsmiObjective
 from rsmi.training.processes import count, from_first, shards, whole_weights
-from rsmi.training.progress import ProgressBar
+from rsmi.training.progress import ProgressBar, close_bars
 from rsmi.training.snapshot import RunFolder, check, read_model
 from rsmi.training.trainer import ObjectiveTrainer
 
@@ -173,6 +173,7 @@ def run_training(
         )
         for callback in (PrinterCallback, ProgressCallback):  # both write to stdout, which belongs to results
             trainer.remove_callback(callback)
+        stack.callback(close_bars, trainer.callback_handler.callbacks)
         snapshot = _claim(trainer, own, {**(settings or {}), **_identity(train_config, train, dev, key)})
         trainer.train(resume_from_checkpoint=None if snapshot is None else str(snapshot))
         # accelerate leaves the model's forward in mixed precision; what is saved and loaded again has none

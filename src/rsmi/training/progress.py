@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -47,6 +48,17 @@ class ProgressBar(TrainerCallback):  # type: ignore[misc]
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Close the bar."""
+        self.close()
+
+    def close(self) -> None:
+        """End the bar's line."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
+    """End the line of a bar, however the run ended: one that failed would leave it open for the error."""
+    for callback in callbacks:
+        if isinstance(callback, ProgressBar):
+            callback.close()

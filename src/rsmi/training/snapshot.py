@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -48,9 +48,8 @@ class RunFolder:
                 raise _cannot_write(self.path, error) from error
             return None
         wanted = json.loads(json.dumps(settings))  # as it looks after a round trip through JSON
-        different = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
-        if different:
-            shown = "; ".join(f"{name} was {known.get(name)!r}, is {wanted.get(name)!r}" for name in different)
+        shown = "; ".join(_differences(known, wanted))
+        if shown:
             raise CheckpointError(
                 f"{self.path}: expected a run of the same settings to go on with, but {shown}; "
                 "use the old settings, or remove the folder to start afresh"
@@ -250,6 +249,16 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was set to something else, one setting at a time."""
+    for name in sorted({*known, *wanted}):
+        before, now = known.get(name), wanted.get(name)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            yield from _differences(before, now)
+        elif before != now:
+            yield f"{name} was {before!r}, is {now!r}"
 
 
 def _cannot_write(folder: Path, error: Exception, kept: Path | None = None) -> CheckpointError:
