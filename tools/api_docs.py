@@ -21,6 +21,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "certify": ("Certificates", ("rsmi.certify",)),
     "guard": ("Guards", ("rsmi.guard",)),
     "scoring": ("Scoring of files", ("rsmi.scoring", "rsmi.workers", "rsmi.writing")),
+    "export": ("Export to ONNX", ("rsmi.export",)),
     "method": ("The method", ("rsmi.method",)),
     "training": ("Training", ("rsmi.training",)),
     "resources": ("Lexicons and models of attacks", ("rsmi.resources",)),

