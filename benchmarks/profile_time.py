@@ -2,9 +2,9 @@ r"""Where the time of a prediction goes, by torch's profiler: what is left to ga
 
     OMP_WAIT_POLICY=PASSIVE python benchmarks/profile_time.py --model runs/demo/rsmi --out benchmarks/results/profile
 
-Predicts 64 sentences of `mr` under the paper's settings on one thread (several would each do the same to groups of their
-own, see decision 012) and sums the CPU's own time by kind of operation; then sets the matrix products beside what the
-same products take alone. Writes OUT.json and OUT.md.
+Predicts 64 sentences of `mr` under the paper's settings on one thread (several would each do the same to groups of
+their own, see decision 012) and sums the CPU's own time by kind of operation; then sets the matrix products beside what
+the same products take alone. Writes OUT.json and OUT.md.
 """
 
 import argparse
