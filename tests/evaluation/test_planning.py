@@ -38,6 +38,18 @@ def test_the_plan_scales_by_words_not_by_texts():
     assert plan.peak_mib > 10
 
 
+def test_texts_that_take_longer_than_others_make_the_interval_wide():
+    def classify(texts):
+        time.sleep(sum(0.002 if int(text.split()[0][1:]) % 64 < 32 else 0.0005 for text in texts))
+
+    data = some_data([4] * 640)
+    plan = plan_predictions(classify, data, 192)
+    assert plan.calibrated == 192
+    assert plan.seconds == pytest.approx(640 * 0.00125, rel=0.25)
+    assert plan.low < 0.85 * plan.seconds
+    assert plan.high > 1.15 * plan.seconds
+
+
 def test_of_a_run_that_was_run_whole_everything_is_known():
     data = some_data([2, 4, 6])
     plan = plan_predictions(Sleeper(0.005), data, 50)

@@ -29,7 +29,10 @@ def doctor(
         typer.Option("--attack", help="Plan this attack; else plan predictions.", autocompletion=among(ATTACKS)),
     ] = None,
     num: Annotated[int, typer.Option("--num", min=1, help="Texts of the planned run.")] = 1000,
-    calibrate: Annotated[int, typer.Option("--calibrate", min=1, help="Texts to run now, to find out.")] = 32,
+    calibrate: Annotated[
+        int | None,
+        typer.Option("--calibrate", min=1, help="Texts to run now, to find out; 32 of an attack, 256 of predictions."),
+    ] = None,
     split: Split = "test",
     protocol: ProtocolName = "paper",
     draws: Draws = 20,
@@ -65,7 +68,7 @@ def doctor(
             backend=backend,
             token_budget=token_budget,
         )
-        _show_plan(_plan(job, attack is not None, calibrate), as_json)
+        _show_plan(_plan(job, attack is not None, calibrate or (256 if attack is None else 32)), as_json)
         return
     if model is not None:
         raise typer.BadParameter(f"{model}: expected no model without --plan")

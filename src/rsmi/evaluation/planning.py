@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,7 +17,9 @@ from rsmi.errors import InputError
 from rsmi.records import AttackRecord, TextInput
 from rsmi.seeds import derive, generator
 
+_Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 _RESAMPLES = 2000
+_PART = 32  # texts classified at a time: their batches are as full as those of a long run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +64,30 @@ def plan_attack(
     records = dict(run(range(part)))
     seconds = time.perf_counter() - started
     queries = np.array([records[place].queries for place in range(part)], dtype=float)
-    return _extrapolated(data.texts, queries * _words(data.texts[:part]), seconds, queries)
+    words = _words(data.texts)
+    costs = queries * words[:part]
+    plan = _extrapolated(words, words[:part], costs * (seconds / costs.sum()), part)
+    return replace(plan, queries=round(float(queries.sum() * words.sum() / words[:part].sum()), 1))
 
 
 def plan_predictions(classify: Callable[[Sequence[TextInput]], object], data: TextDataset, calibrate: int) -> Plan:
-    """Classify the first `calibrate` texts and tell what classifying all of `data` will take."""
+    """Classify the first `calibrate` texts and tell what classifying all of `data` will take.
+
+    They are timed some at a time: a text that goes on to step two takes several times as long as others, and how many
+    of them there are is what the interval has to tell.
+    """
     part = _checked(data, calibrate)
     classify(data.texts[:1])  # what is set up at the first call is not repeated
+    starts = range(0, part, _PART)
+    costs = [_timed(classify, data.texts[start : min(part, start + _PART)]) for start in starts]
+    words = _words(data.texts)
+    return _extrapolated(words, np.add.reduceat(words[:part], starts), np.array(costs), part)
+
+
+def _timed(classify: Callable[[Sequence[TextInput]], object], texts: Sequence[TextInput]) -> float:
     started = time.perf_counter()
-    classify(data.texts[:part])
-    seconds = time.perf_counter() - started
-    return _extrapolated(data.texts, _words(data.texts[:part]), seconds, None)
+    classify(texts)
+    return time.perf_counter() - started
 
 
 def _checked(data: TextDataset, calibrate: int) -> int:
@@ -81,32 +96,33 @@ def _checked(data: TextDataset, calibrate: int) -> int:
     return min(calibrate, len(data))
 
 
-def _words(texts: Sequence[TextInput]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _words(texts: Sequence[TextInput]) -> _Numbers:
     return np.array([max(1, len(Words.of(text))) for text in texts], dtype=np.float64)
 
 
-def _extrapolated(
-    texts: Sequence[TextInput],
-    costs: np.ndarray[tuple[int], np.dtype[np.float64]],
-    seconds: float,
-    queries: np.ndarray[tuple[int], np.dtype[np.float64]] | None,
-) -> Plan:
-    """Scale by words: the cost of a text is what a word cost in the calibration, times its words."""
-    words, part = _words(texts), len(costs)
-    costs = costs * (seconds / costs.sum())
-    scale = words.sum() / words[:part].sum()
-    draws = torch.randint(part, (_RESAMPLES, part), generator=generator(derive("plan", part))).numpy()
-    totals = words.sum() * costs[draws].sum(1) / words[:part][draws].sum(1)
-    left = 1 - part / len(texts)  # what was run is known
+def _extrapolated(words: _Numbers, own_words: _Numbers, costs: _Numbers, calibrated: int) -> Plan:
+    """Scale by words: what is left takes what a word took in the calibration, times its words.
+
+    Args:
+        words: Of every text of the run.
+        own_words: Of each unit of the calibration, a text or some of them.
+        costs: Seconds of each unit.
+        calibrated: Texts in all of the units.
+    """
+    seconds, units = float(costs.sum()), len(costs)
+    scale = words.sum() / own_words.sum()
+    draws = torch.randint(units, (_RESAMPLES, units), generator=generator(derive("plan", units))).numpy()
+    totals = words.sum() * costs[draws].sum(1) / own_words[draws].sum(1)
+    left = 1 - calibrated / len(words)  # what was run is known
     low, high = (seconds * scale + left * (np.quantile(totals, q) - seconds * scale) for q in (0.025, 0.975))
     return Plan(
-        inputs=len(texts),
-        calibrated=part,
+        inputs=len(words),
+        calibrated=calibrated,
         calibration_seconds=round(seconds, 3),
         seconds=round(float(seconds * scale), 3),
         low=round(float(low), 3),
         high=round(float(high), 3),
-        queries=None if queries is None else round(float(queries.sum() * scale), 1),
+        queries=None,
         peak_mib=_peak_mib(),
     )
 
