@@ -283,6 +283,8 @@ def test_the_code_of_the_page_about_reports_runs(tmp_path: Path, monkeypatch: py
     (tmp_path / "runs").mkdir()
     for own in suite():
         write(own, tmp_path / "runs")
+    for path in list((tmp_path / "runs").iterdir()):
+        path.rename(path.with_name(f"mr-{path.name}"))  # as the page calls them
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "report.md", "exec"), {})
     assert (tmp_path / "report.html").exists()

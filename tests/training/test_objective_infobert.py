@@ -167,6 +167,8 @@ def test_a_text_is_its_first_special_token_or_the_mean_over_its_tokens(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_without_a_ball_and_weights_it_is_fine_tuning_under_one_dropout_mask(family):
     plain, moved = _fresh(family, dropout=0.2), _fresh(family, dropout=0.2)
+    for own in (plain, moved):
+        own.model.double()  # in float32 sums differ by more than the tolerance on some processors
     loss, grads = _run(FinetuneObjective(plain.encoder), _batch(plain))
     objective = _infobert(moved, radius=0.0, bottleneck_weight=0.0, anchor_weight=0.0)
     own_loss, own_grads = _run(objective, _batch(moved))

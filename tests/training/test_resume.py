@@ -124,7 +124,11 @@ def test_only_the_newest_snapshot_and_the_best_weights_are_kept(base, tmp_path):
 
 @pytest.mark.parametrize(
     ("choices", "named"),
-    [({"seed": 1}, "key"), ({"learning_rate": 1e-4}, "train_config"), ({"method": "finetune"}, "train_config")],
+    [
+        ({"seed": 1}, "key"),
+        ({"learning_rate": 1e-4}, "but learning_rate was 0.001, is 0.0001;"),
+        ({"method": "finetune"}, "but method was 'rsmi', is 'finetune';"),
+    ],
 )
 def test_a_run_of_other_settings_is_refused_and_kept(base, tmp_path, choices, named):
     _fit(base, tmp_path / "run")
