@@ -4,7 +4,8 @@ r"""Run rsmi's own attack on the inputs of oracle.py and write what it did in th
         --out native.jsonl
 
 Inputs run side by side, so the `seconds` of one are its share, by queries, of the whole run. Thresholds of the sentence
-encoder are TextAttack's, not the calibrated ones, since the oracle is given the same encoder.
+encoder are TextAttack's, not the calibrated ones, since the oracle is given the same encoder. Successes are not asked
+about again on fresh draws, which TextAttack does not do either.
 """
 
 import argparse
@@ -93,14 +94,15 @@ def answer_alike(target: RsmiClassifier) -> None:
 def made(options: argparse.Namespace, clock: Clock) -> Attack:
     """Return the attack with the oracle's resources, their calls timed."""
     if options.attack == "pwws":
-        return PWWS()
+        return PWWS(fresh_draws=0)
     encoder = SentenceEncoder.open()
     timed = type("Timed", (), {"name": encoder.name, "__call__": staticmethod(clock.timed("encoder", encoder))})()
     if options.attack == "textfooler":
-        return TextFooler(vectors=WordVectors.open(options.vectors), encoder=timed, min_similarity=USE_ANGULAR)
+        vectors = WordVectors.open(options.vectors)
+        return TextFooler(vectors=vectors, encoder=timed, min_similarity=USE_ANGULAR, fresh_draws=0)
     model = MaskedLM.open(str(options.masked_lm))
     model.fill = clock.timed("masked_lm", model.fill)  # type: ignore[method-assign]
-    return BAE(masked_lm=model, encoder=timed, min_similarity=USE_COSINE)
+    return BAE(masked_lm=model, encoder=timed, min_similarity=USE_COSINE, fresh_draws=0)
 
 
 def line(record: AttackRecord, times: dict[str, dict[str, float]], queries: int) -> dict[str, Any]:
