@@ -9,6 +9,7 @@ the whole sample. Writes OUT.json and OUT.md.
 
 import argparse
 import json
+import resource
 import time
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,8 @@ def predicted(job: Job, num: int) -> dict[str, Any]:
 
 def row(what: str, plan: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Return a plan beside what the run took."""
-    return {"what": what, "plan": plan, "seconds": seconds, "ratio": plan["seconds"] / seconds}
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10  # Linux counts in KiB
+    return {"what": what, "plan": plan, "seconds": seconds, "ratio": plan["seconds"] / seconds, "peak_mib": held}
 
 
 def page(found: dict[str, Any]) -> str:
@@ -75,15 +77,17 @@ def page(found: dict[str, Any]) -> str:
         f"{settings['attack']} on {settings['data']}, torch {env['versions']['torch']}, commit {env['commit']}. "
         "`python benchmarks/plan.py`.",
         "",
-        "| What | Texts | Calibrated on | Planned s (95 % interval) | Took s | Planned / took |",
-        "|---|---|---|---|---|---|",
+        "| What | Texts | Calibrated on | Planned s (95 % interval) | Took s | Planned / took "
+        "| Planned MiB | Held MiB |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for own in found["rows"]:
         plan = own["plan"]
+        held = f"{own['peak_mib']:.0f}" if "peak_mib" in own else "not measured"
         planned = f"{plan['seconds']:.1f} ({plan['low']:.1f} to {plan['high']:.1f})"
         lines.append(
             f"| {own['what']} | {plan['inputs']} | {plan['calibrated']} | {planned} | {own['seconds']:.1f} | "
-            f"{own['ratio']:.2f} |"
+            f"{own['ratio']:.2f} | {plan['peak_mib']:.0f} | {held} |"
         )
     return "\n".join(lines) + "\n"
 
