@@ -51,7 +51,7 @@ def open_lanes(lengths: Sequence[int], token_budget: int) -> Lanes:
 
 def each(function: Callable[[Group], Result], groups: Sequence[Group], lanes: Lanes) -> list[Result]:
     """Return `function` of every group, in their order. Nothing is left running when it returns or raises."""
-    if min(lanes.count, len(groups)) == 1:
+    if min(lanes.count, len(groups)) <= 1:
         return [function(group) for group in groups]
     pool = _pool(lanes.count, lanes.threads)
     running = [pool.submit(function, group) for group in groups]
