@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rsmi import RsmiClassifier
-from rsmi.errors import MissingResourceError
+from rsmi.errors import ConfigError, MissingResourceError
 from rsmi.method.tokens import collate
 from rsmi.settings import updated
 from rsmi.training.lora import adapters
@@ -62,6 +62,15 @@ def test_rank_zero_trains_all_weights():
     own = tiny("bert")
     with adapters(own.model, 0, key=3):
         assert all(p.requires_grad for p in own.model.parameters())
+
+
+def test_a_rank_above_that_of_the_weights_is_refused():
+    own = tiny("bert")
+    before = {name: weight.clone() for name, weight in own.model.named_parameters()}
+    refused = pytest.raises(ConfigError, match=r"lora_rank: expected at most \d+.*, got 100000")
+    with refused, adapters(own.model, 100_000, key=3):
+        pass
+    assert all(torch.equal(weight, before[name]) for name, weight in own.model.named_parameters())
 
 
 def test_a_trained_classifier_is_an_ordinary_checkpoint(tiny_folder, tmp_path):

@@ -156,6 +156,7 @@ def _attacked(
     from rsmi.evaluation.protocols import set_up
     from rsmi.evaluation.robustness import Robustness
 
+    classifier.progress = False  # an attack has a bar of its own
     setup = set_up("paper", classifier, attack, fresh_draws=_FRESH_DRAWS)
     typer.echo(f"attacking {name} with TextFooler on {len(sample)} test sentences", err=True)
     try:

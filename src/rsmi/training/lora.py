@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from rsmi.errors import MissingResourceError, UnsupportedModelError
 from rsmi.seeds import generator
+from rsmi.settings import require
 
 _HEADS = ("classifier", "classification_head", "score", "pooler", "pre_classifier", "head")
 
@@ -37,6 +38,9 @@ def adapters(model: PreTrainedModel, rank: int, key: int) -> Iterator[None]:
         raise UnsupportedModelError(
             f"lora_rank: expected a model with a head beside its encoder, got {type(model).__name__}; use lora_rank=0"
         )
+    modules = dict(model.named_modules())
+    most = min(min(modules[name].weight.shape) for name in inside)
+    require(rank <= most, "lora_rank", f"at most {most}, where adapters are as large as the weights", rank)
     config = LoraConfig(
         r=rank, lora_alpha=2 * rank, lora_dropout=0.05, target_modules=inside, modules_to_save=heads, bias="none"
     )
