@@ -140,7 +140,7 @@ def page(typed: list[Typed]) -> str:
         "of their own (here the SMS Spam Collection), two slips included. Made and timed by",
         f"`python benchmarks/newcomer.py` at commit {about['commit']}: {about['cores']} cores, no GPU, Python "
         f"{about['python']}; {found}.",
-        f"It took **{sum(own.seconds for own in typed) / 60:.0f} minutes** in all; every command is followed by its time.",
+        f"Took **{sum(own.seconds for own in typed) / 60:.0f} minutes** in all; the time of each command follows it.",
         "",
     ]
     for own in typed:
