@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
 
+import rsmi.app.certify as command
 from rsmi import RsmiClassifier, RsmiConfig
+from rsmi.evaluation import audit
+from rsmi.evaluation.audit import audit_records
 from rsmi.evaluation.certifying import read_certificates
 from rsmi.evaluation.recordfile import write_records
 from toy import LABELS, TEXTS, TRAIN
@@ -21,6 +25,17 @@ def masked(base, tmp_path_factory):
     classifier = RsmiClassifier(base, RsmiConfig.variant("ranmask", word_mask_rate=0.4, max_length=32), seed=0)
     classifier.fit(TEXTS, LABELS, replace(TRAIN, method="finetune", epochs=8)).save_pretrained(folder)
     return folder
+
+
+def falsified(run, masked, table, out):
+    """Write certificates that claim too much."""
+    assert run("certify", masked, table, *SMALL, "--out", out)[0] == 0
+    header, records = read_certificates(out)
+    false = {
+        place: replace(own, certificate=replace(own.certificate, radius=4, label=own.gold))
+        for place, own in records.items()
+    }
+    write_records(out, header, false)
 
 
 def test_the_command_trains_certifies_attacks_and_reports(run, base, masked, table, tmp_path):
@@ -48,15 +63,37 @@ def test_the_command_trains_certifies_attacks_and_reports(run, base, masked, tab
     assert "Certified accuracy" in alone.read_text()
 
 
+def test_an_interrupted_audit_keeps_what_it_did_and_goes_on(run, masked, table, tmp_path, monkeypatch):
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    falsified(run, masked, table, whole)
+    shutil.copy(whole, cut)
+    assert run("certify", masked, table, *SMALL, "--out", whole, "--resume", "--audit")[0] == 1
+    assert all(own.audits for own in read_certificates(whole)[1].values())
+    monkeypatch.setattr(command, "_AUDITED_TOGETHER", 3)
+    asked: list[int] = []
+
+    def stopped(*arguments, **settings):
+        asked.append(len(arguments[2]))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return audit_records(*arguments, **settings)
+
+    with monkeypatch.context() as own:
+        own.setattr(audit, "audit_records", stopped)
+        code, _, stderr = run("certify", masked, table, *SMALL, "--out", cut, "--resume", "--audit")
+    assert code == 130
+    assert "--resume" in stderr
+    assert asked == [3, 3, 2]
+    kept, done = read_certificates(cut)[1], read_certificates(whole)[1]
+    assert [kept[i].audits for i in range(6)] == [done[i].audits for i in range(6)]
+    assert not kept[6].audits
+    assert run("certify", masked, table, *SMALL, "--out", cut, "--resume", "--audit")[0] == 1
+    assert cut.read_text() == whole.read_text()
+
+
 def test_a_broken_certificate_fails_the_report_loudly(run, masked, table, tmp_path):
     out = tmp_path / "certificates.jsonl"
-    assert run("certify", masked, table, *SMALL, "--out", out)[0] == 0
-    header, records = read_certificates(out)
-    false = {
-        place: replace(own, certificate=replace(own.certificate, radius=4, label=own.gold))
-        for place, own in records.items()
-    }
-    write_records(out, header, false)
+    falsified(run, masked, table, out)
     code, _, stderr = run("certify", masked, table, *SMALL, "--out", out, "--resume", "--audit")
     assert code == 1
     assert "A CERTIFICATE IS WRONG" in stderr

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SHOWN_WORDS = (0, 1, 2, 3, 4, 5)
 _SHOWN_SHARES = (0.0, 0.5, 1.0, 1.5, 2.0)  # of the noise
+_AUDITED_TOGETHER = 16  # certificates after which what was found is written
 
 
 def certify(
@@ -160,14 +161,27 @@ def _audited(
     inside: bool,
     found: list[AttackRecord],
 ) -> list[Certified]:
-    """Attack the certificates that have not been attacked yet, and write the file anew with what came of it."""
+    """Attack the certificates that have not been attacked yet, and write the file anew after every few of them."""
+    from tqdm.auto import tqdm
+
     from rsmi.evaluation.audit import audit_records
     from rsmi.evaluation.recordfile import read_header, write_records
 
     train = job.load("train") if inside and not wanted.gaussian else None
     typer.echo(f"attacking {sum(not own.audits for own in records)} certificates from inside", err=True)
-    audited = audit_records(classifier, wanted, records, inside=inside, telling=train, found=found, seed=job.seed)
-    write_records(out, read_header(out), dict(enumerate(audited)))
+    header, audited = read_header(out), list(records)
+    bar = tqdm(range(0, len(records), _AUDITED_TOGETHER), "audit", unit="group", dynamic_ncols=True)
+    try:
+        for start in bar:
+            few = slice(start, start + _AUDITED_TOGETHER)
+            audited[few] = audit_records(
+                classifier, wanted, audited[few], inside=inside, telling=train, found=found, seed=job.seed
+            )
+            write_records(out, header, dict(enumerate(audited)))
+    except KeyboardInterrupt:
+        bar.close()
+        typer.echo(f"interrupted; what was attacked is in {out}; --resume goes on from there", err=True)
+        raise typer.Exit(130) from None
     return audited
 
 
