@@ -91,6 +91,19 @@ def test_resuming_goes_on_and_without_it_nothing_is_overwritten(run, victim, tab
         assert record.gold_after == pytest.approx(expected[place].gold_after, abs=1e-5)
 
 
+@pytest.mark.parametrize("backend", ["torch", "int8"])
+def test_a_resumed_run_ends_with_the_same_bytes(run, model, table, tmp_path, backend):
+    out, whole = tmp_path / "run.jsonl", tmp_path / "whole.jsonl"
+    words = ("attack", model, table, *SMALL, "--backend", backend)
+    assert run(*words, "--out", whole)[0] == 0
+    lines = whole.read_text().splitlines(keepends=True)
+    assert len(lines) > 4
+    for kept in (1, 3):  # in 8 bits everything that shares a batch shares its scale: texts must not
+        out.write_text("".join([lines[0], *lines[-kept:]]))
+        assert run(*words, "--out", out, "--resume")[0] == 0
+        assert out.read_text() == whole.read_text()
+
+
 def test_unknown_attacks_and_settings_are_named(run, victim, table, tmp_path):
     out = tmp_path / "run.jsonl"
     code, _, stderr = run("attack", victim, table, "--attack", "magic", "--out", out)

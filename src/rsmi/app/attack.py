@@ -50,7 +50,9 @@ AttackName = Annotated[
     ),
 ]
 MaxQueries = Annotated[int | None, typer.Option("--max-queries", min=1, help="Most questions about one text.")]
-Together = Annotated[int, typer.Option("--together", min=1, help="Texts attacked side by side; same results.")]
+Together = Annotated[
+    int | None, typer.Option("--together", min=1, help="Texts attacked side by side; by default 1 on a CPU, else 16.")
+]
 ProtocolName = Annotated[
     str,
     typer.Option(
@@ -99,7 +101,7 @@ class AttackOptions:
     evidence: Annotated[
         bool, typer.Option("--evidence/--no-evidence", help="Keep votes and salient tokens in the records.")
     ] = True
-    together: Together = 16
+    together: Together = None
     workers: Workers = 1
     cluster: Cluster = None
     more_settings: AttackSettings = None
@@ -231,11 +233,10 @@ def attack_shown(
         sample: Texts and true labels.
         out: The JSONL file of the records.
         seed: For the attack's own draws.
-        together: Texts attacked side by side; by default as many as suit the engine.
+        together: Texts attacked side by side; by default as many as suit the model.
         explained: Keep votes and salient tokens of every text in its record.
     """
-    from rsmi.attacks.base import TOGETHER
-    from rsmi.evaluation.attacking import attack_to_file
+    from rsmi.evaluation.attacking import attack_to_file, side_by_side
     from rsmi.evaluation.running import describe_model
 
     records = attack_to_file(
@@ -244,7 +245,7 @@ def attack_shown(
         sample,
         out,
         seed=seed,
-        together=together or TOGETHER,
+        together=together or side_by_side(classifier),
         about={**describe_model(name, classifier), "protocol": setup.about},
         deployed=setup.deployed,
         explain=classifier.explain if explained else None,

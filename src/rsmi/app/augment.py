@@ -41,7 +41,7 @@ def augment(
     sample_seed: Annotated[int, typer.Option("--sample-seed", help="Seed of that sample.")] = 0,
     split: Annotated[str, typer.Option("--split", help="Split of the data; never the one you test on.")] = "train",
     max_queries: MaxQueries = None,
-    together: Together = 16,
+    together: Together = None,
     more_settings: AttackSettings = None,
     variant: Variant = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the model's noise and the attack's draws.")] = 0,

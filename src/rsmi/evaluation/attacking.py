@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rsmi.attacks.base import TOGETHER, Attack
+from rsmi.classifier import RsmiClassifier
 from rsmi.data import TextDataset
 from rsmi.defense import Target
 from rsmi.evaluation.recordfile import FORMAT, read_records, records_to_file
@@ -32,6 +33,16 @@ def describe_run(
         "uses_gradients": target.uses_gradients,
         **more,
     }
+
+
+def side_by_side(target: Target) -> int:
+    """Return how many texts to attack at a time.
+
+    The questions of one search fill a CPU, and if no other text is in its batches, its record is the same to the last
+    bit, whatever else was attacked or interrupted. A GPU, and a model far away, want more.
+    """
+    on_cpu = isinstance(target, RsmiClassifier) and target.engine().voter.device.type == "cpu"
+    return 1 if on_cpu else TOGETHER
 
 
 def attack_to_file(

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsmi.attacks.base import TOGETHER
 from rsmi.attacks.catalogue import make_attack
 from rsmi.classifier import RsmiClassifier
 from rsmi.data import TextDataset, load_data
 from rsmi.defense import Target
 from rsmi.errors import ConfigError, DataError
-from rsmi.evaluation.attacking import with_evidence
+from rsmi.evaluation.attacking import side_by_side, with_evidence
 from rsmi.evaluation.protocols import FRESH_DRAWS, WHITE_BOX, Setup, set_up
 from rsmi.opening import open_classifier
 from rsmi.records import AttackRecord
@@ -59,7 +58,8 @@ class Job:
     dtype: str = "float32"
     backend: str = "torch"
     token_budget: int | None = None
-    together: int = TOGETHER
+    together: int | None = None
+    """Texts attacked side by side; None for what suits the model."""
     explained: bool = True
     """Keep votes and salient tokens in the records."""
 
@@ -155,6 +155,11 @@ class OpenJob:
     setup: Setup
     sample: TextDataset
 
+    @property
+    def together(self) -> int:
+        """Texts attacked side by side."""
+        return side_by_side(self.classifier) if self.job.together is None else self.job.together
+
     def run(self, places: Sequence[int]) -> Iterator[tuple[int, AttackRecord]]:
         """Attack the texts at some places of the sample; a record depends on its own text alone."""
         explain = None
@@ -165,7 +170,7 @@ class OpenJob:
             self.sample.texts,
             self.sample.labels,
             seed=self.job.seed,
-            together=self.job.together,
+            together=self.together,
             columns=self.sample.columns,
             only=places,
             deployed=self.setup.deployed,

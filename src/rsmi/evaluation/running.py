@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -36,7 +37,7 @@ def run_job(opened: OpenJob, out: Path, workers: int = 1, cluster: str | None = 
     if cluster is not None:
         run = partial(run_on_ray, job, address=cluster, workers=workers if workers > 1 else None)
     elif workers > 1:
-        run = partial(run_in_processes, job, workers=workers)
+        run = partial(run_in_processes, replace(job, together=opened.together), workers=workers)
     if isinstance(opened.classifier, ForeignTarget):  # before a file is begun
         opened.classifier.check_steady(sample.texts[:_ASKED_TWICE])
     about = {**describe_model(job.model, opened.classifier), "protocol": setup.about}

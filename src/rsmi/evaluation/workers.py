@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from rsmi.attacks.base import TOGETHER
 from rsmi.evaluation.jobs import Job
 from rsmi.records import AttackRecord
 from rsmi.workers import Tasks, in_processes, on_ray
@@ -39,7 +40,7 @@ def run_in_processes(job: Job, places: Sequence[int], workers: int) -> Iterator[
         RsmiError: What a worker raised.
         WorkerError: If workers die again and again over the same texts.
     """
-    yield from _records(in_processes(_Attacking(job), _cut(places, job.together), workers))
+    yield from _records(in_processes(_Attacking(job), _cut(places, job.together or TOGETHER), workers))
 
 
 def run_on_ray(
@@ -53,7 +54,7 @@ def run_on_ray(
         address: `auto` for the cluster of this machine, or `ray://host:port`.
         workers: Actors; by default as many as the cluster has GPUs, or CPUs where it has none.
     """
-    yield from _records(on_ray(_Attacking(job), _cut(places, job.together), address, workers))
+    yield from _records(on_ray(_Attacking(job), _cut(places, job.together or TOGETHER), address, workers))
 
 
 def _cut(places: Sequence[int], together: int) -> Tasks[list[int]]:
