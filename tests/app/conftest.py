@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 from functools import partial
 
 import pytest
 
 from command import rsmi
+from keyword_model import keyword_classifier, keyword_texts
 from rsmi import RsmiClassifier
 from toy import CONFIG, LABELS, TEXTS
 
@@ -40,3 +42,20 @@ def model(base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "model"
     RsmiClassifier.from_pretrained(base, CONFIG, classes=["neg", "pos"]).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def keyword_folder(tmp_path_factory):
+    """A folder with a plain classifier that knows some words."""
+    folder = tmp_path_factory.mktemp("keywords") / "model"
+    keyword_classifier("plain").save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def holdout(tmp_path_factory):
+    """Twelve texts with these words."""
+    path = tmp_path_factory.mktemp("holdout") / "holdout.jsonl"
+    rows = zip(*keyword_texts(12, seed=5), strict=True)
+    path.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+    return path

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from endpoint import endpoint, hub_answer, own_answer, positive_share
-from keyword_model import keyword_classifier, keyword_texts
 from rsmi.evaluation.attacking import read_run
 from rsmi.evaluation.runs import Run, cautions
 from rsmi.report import Report
@@ -16,13 +15,6 @@ from toy import LABELS, TEXTS
 
 SMALL = ("--attack", "deepwordbug", "--num", 6)
 OWN = "/v1/predict"
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("theirs") / "model"
-    keyword_classifier("plain").save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +26,11 @@ def numbered(tmp_path_factory):
     return path
 
 
-def test_a_pipeline_is_attacked_like_our_own_model_with_the_same_weights(run, theirs, tmp_path):
-    path = tmp_path / "texts.jsonl"
-    rows = zip(*keyword_texts(12, seed=5), strict=True)
-    path.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+def test_a_pipeline_is_attacked_like_our_own_model_with_the_same_weights(run, keyword_folder, holdout, tmp_path):
     ours, foreign = tmp_path / "ours.jsonl", tmp_path / "foreign.jsonl"
     words = ("--attack", "deepwordbug", "--num", 12)
-    assert run("attack", theirs, path, *words, "--no-evidence", "--out", ours)[0] == 0
-    code, stdout, stderr = run("attack", f"pipeline:{theirs}", path, *words, "--out", foreign)
+    assert run("attack", keyword_folder, holdout, *words, "--no-evidence", "--out", ours)[0] == 0
+    code, stdout, stderr = run("attack", f"pipeline:{keyword_folder}", holdout, *words, "--out", foreign)
     assert code == 0, stderr
     assert "accuracy under attack" in stdout
     (about, records), (expected_about, expected) = read_run(foreign), read_run(ours)
@@ -52,7 +41,7 @@ def test_a_pipeline_is_attacked_like_our_own_model_with_the_same_weights(run, th
     assert about["model"]["kind"] == "pipeline"
     assert about["model"]["fingerprint"] == expected_about["model"]["fingerprint"]
     two = tmp_path / "two.jsonl"
-    assert run("attack", f"pipeline:{theirs}", path, *words, "--out", two, "--workers", 2)[0] == 0
+    assert run("attack", f"pipeline:{keyword_folder}", holdout, *words, "--out", two, "--workers", 2)[0] == 0
     assert [record.adversarial for record in read_run(two)[1].values()] == [
         record.adversarial for record in records.values()
     ]
@@ -156,7 +145,7 @@ def test_protocols_that_look_into_a_model_refuse_another_one(run, table, tmp_pat
     assert stderr.count("\n") == 1
 
 
-def test_what_does_not_fit_the_kind_of_model_is_refused(run, table, theirs, tmp_path):
+def test_what_does_not_fit_the_kind_of_model_is_refused(run, table, keyword_folder, tmp_path):
     out = ("--out", tmp_path / "no.jsonl")
     address = "http://127.0.0.1:1/"
     for model, words, message in (
@@ -164,8 +153,8 @@ def test_what_does_not_fit_the_kind_of_model_is_refused(run, table, theirs, tmp_
         (address, ("--variant", "plain"), "variant: expected none for a model that is not ours"),
         (address, ("--backend", "int8"), "backend: expected none"),
         (address, ("--device", "cpu"), "device, dtype: expected none"),
-        (theirs, ("--randomised",), "randomised: expected a model that is not ours"),
-        (f"pipeline:{theirs}", ("--body", "{}"), "body: expected an address"),
+        (keyword_folder, ("--randomised",), "randomised: expected a model that is not ours"),
+        (f"pipeline:{keyword_folder}", ("--body", "{}"), "body: expected an address"),
         (address, ("--rename", "pos"), "--rename: expected THEIRS=OURS"),
         (address, ("--classes", "[1"), "--classes: expected names with commas"),
         ("http://me:pw@host/", (), "without a password"),
