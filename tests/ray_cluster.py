@@ -36,7 +36,8 @@ def ray_cluster(cpus: int = 2) -> Iterator[Cluster]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    own = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}  # by default workers starve on a busy machine
+    environ = {**os.environ, **own, "PYTHONPATH": os.pathsep.join(sys.path)}
     options = [f"--port={address.rpartition(':')[2]}", f"--num-cpus={cpus}", f"--temp-dir={folder}"]
     command = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", "--include-dashboard=false"]
     with (Path(folder) / "log").open("wb") as log:
