@@ -230,6 +230,23 @@ def test_certificates_are_shown_where_they_exist(tmp_path: Path) -> None:
     assert "Certified accuracy" not in saved(Report.from_runs([run("sf")]), tmp_path).shown
 
 
+def test_radii_of_two_spaces_are_not_drawn_on_one_axis(tmp_path: Path) -> None:
+    words = [CertifiedCurve.of(name, "words", [{"radius": 3, "certified": True}]) for name in ("a", "b")]
+    moved = CertifiedCurve.of("c", "L2 & more", [{"radius": 0.25, "certified": True}])
+    report = Report.from_runs([run("sf")], [words[0], moved, words[1]])
+    report.save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    section = page[page.index('<section id="certified">') :]
+    section = section[: section.index("</section>")]
+    charts = section.split("<figure>")[1:]
+    assert [chart.count('class="band') for chart in charts] == [2, 1]
+    assert ["words, with 95 %" in chart for chart in charts] == [True, False]
+    assert all(f">{tick}</text>" in charts[0] for tick in (1, 2, 3))
+    assert all(f">{tick}</text>" in charts[1] for tick in (0.1, 0.2))
+    assert "L2 &amp; more, with 95 %" in charts[1]
+    assert "in L2 &amp; more;" in charts[1]
+
+
 def test_the_same_runs_give_the_same_page(tmp_path: Path) -> None:
     for name in ("one.html", "two.html"):
         Report.from_runs(suite()).save(tmp_path / name)
@@ -253,8 +270,8 @@ def test_a_real_attack_on_a_randomised_target_makes_a_report(tmp_path: Path) -> 
 
 def test_figures_for_papers_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    curve = CertifiedCurve.of("noisy", "L2", [{"radius": 0.5, "certified": True}])
-    files = Report.from_runs([*suite()[:3], suite()[5]], [curve]).save_figures(tmp_path)
+    curves = [CertifiedCurve.of("noisy", space, [{"radius": 0.5, "certified": True}]) for space in ("L2", "words")]
+    files = Report.from_runs([*suite()[:3], suite()[5]], curves).save_figures(tmp_path)
     names = {path.name for path in files}
     assert {"toy-test-paper-queries.svg", "toy-test-protocols.png", "toy-test-tries.svg", "certified.png"} <= names
     assert {"toy-test-paper-words.png", "toy-test-reliability.svg"} <= names

@@ -72,7 +72,8 @@ def write_figures(report: Report, folder: Path) -> list[Path]:
         for sample, start in zip(report.samples, _file_names(report), strict=True):
             _draw_sample(sample, start, draw)
         if report.certified:
-            draw("certified", 1, lambda axes: _paint_certified(axes[0], report))
+            spaces = unique(own.space for own in report.certified)
+            draw("certified", len(spaces), lambda axes: _paint_certified(axes, report, spaces))
     return files
 
 
@@ -204,9 +205,10 @@ def _paint_tries(panel: Any, sample: Sample, runs: Sequence[RunNumbers]) -> None
     panel.legend()
 
 
-def _paint_certified(panel: Any, report: Report) -> None:
+def _paint_certified(panels: Sequence[Any], report: Report, spaces: Sequence[str]) -> None:
     for place, own in enumerate(report.certified):
         look = {"color": COLOURS[place % STYLES], "linestyle": _DASHES[place % len(_DASHES)]}
-        _paint_curve(panel, own.curve, 0.0, own.curve.end, 1.0, f"{own.name} ({own.space})", look)
-    panel.set(xlabel="radius", ylabel="certified %", ylim=(0, 102))
-    panel.legend()
+        _paint_curve(panels[spaces.index(own.space)], own.curve, 0.0, own.curve.end, 1.0, own.name, look)
+    for panel, space in zip(panels, spaces, strict=True):
+        panel.set(xlabel=f"radius ({space})", ylabel="certified %", ylim=(0, 102))
+        panel.legend()

@@ -82,11 +82,15 @@ def _certified(report: Report) -> str:
         return ""
     lines = [line_of(own.name, style, own.curve, 0.0) for style, own in enumerate(report.certified)]
     legend = "".join(f"<li>{swatch(line.style)} {escape(line.name)}</li>" for line in lines)
-    label = "Certified accuracy against the radius; the table below holds the numbers"
-    chart = step_chart(lines, radius_axis(lines), label=label, y_label="certified %")
+    charts = ""
+    for space in unique(own.space for own in report.certified):  # radii of two spaces have nothing in common
+        drawn = [line for line, own in zip(lines, report.certified, strict=True) if own.space == space]
+        label = f"Certified accuracy against the radius in {space}; the table below holds the numbers"
+        chart = step_chart(drawn, radius_axis(drawn), label=label, y_label="certified %")
+        charts += f"<figure>{chart}<figcaption>{escape(space)}, with 95 % intervals</figcaption></figure>"
     return (
         f'<section id="certified"><h2>Certified accuracy</h2><ul class="legend" aria-label="Legend">{legend}</ul>'
-        f'<div class="figures"><figure>{chart}<figcaption>with 95 % intervals</figcaption></figure></div>'
+        f'<div class="figures">{charts}</div>'
         f"{table_markup(wording.certified_table(report.certified))}</section>"
     )
 

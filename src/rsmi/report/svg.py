@@ -78,9 +78,11 @@ def words_axis(lines: Sequence[Line]) -> Axis:
 
 
 def radius_axis(lines: Sequence[Line]) -> Axis:
-    """Return an axis of radii."""
+    """Return an axis of radii, with round numbers."""
     end = max(line.points[-1].x for line in lines) or 1.0
-    return Axis("radius", 0.0, end, tuple((end * tick / 4, f"{end * tick / 4:.3g}") for tick in range(5)))
+    unit = 10 ** math.floor(math.log10(end / 4))
+    step = unit * next(round_one for round_one in (1, 2, 5, 10) if unit * round_one >= end / 4)
+    return Axis("radius", 0.0, end, tuple((step * i, f"{step * i:.3g}") for i in range(int(end / step + 1e-9) + 1)))
 
 
 def step_chart(lines: Sequence[Line], axis: Axis, *, label: str, y_label: str = "RAcc %") -> str:
