@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--out", type=Path, required=True, help="result, without an ending")
     options = parser.parse_args()
-    about = ("--attack", options.attack, "--num", options.num, "--fresh-draws", 20, "--together", 4)
+    about = ("--attack", options.attack, "--num", options.num, "--fresh-draws", 20)
     words = [sys.executable, "-m", "rsmi", "attack", options.model, "mr", *about]
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Path(folder) / f"{name}.jsonl" for name in ("first", "second", "killed")}
