@@ -26,6 +26,10 @@ def victim(kind: str) -> RsmiClassifier:
     return smoothed_classifier(kind, TABLE)
 
 
+def audited(*arguments, **settings) -> list[Certified]:
+    return [own for few in audit_records(*arguments, together=2, **settings) for own in few]
+
+
 def certified(kind: str) -> tuple[RsmiClassifier, CertifyConfig, list[Certified]]:
     classifier, settings = victim(kind), CertifyConfig(kind=kind, **FEW)
     made = classifier.certify(TEXTS, **settings.to_dict())
@@ -35,7 +39,7 @@ def certified(kind: str) -> tuple[RsmiClassifier, CertifyConfig, list[Certified]
 @pytest.mark.parametrize("kind", ["l2-hidden", "l2-embedding"])
 def test_a_radius_that_is_too_large_is_found_out(kind):
     classifier, settings, records = certified(kind)
-    sound = audit_records(classifier, settings, records)
+    sound = audited(classifier, settings, records)
     assert all(own.audits for own in sound if own.certificate.radius > 0)
     assert CertifiedAccuracy.of(sound).broken == 0
     for own in sound:
@@ -43,19 +47,19 @@ def test_a_radius_that_is_too_large_is_found_out(kind):
     inflated = [
         replace(own, certificate=replace(own.certificate, radius=60 * own.certificate.radius)) for own in records
     ]
-    assert CertifiedAccuracy.of(audit_records(classifier, settings, inflated)).broken >= 4
+    assert CertifiedAccuracy.of(audited(classifier, settings, inflated)).broken >= 4
 
 
 @pytest.mark.parametrize("kind", ["l0-mask", "edit", "synonym"])
 def test_too_many_words_are_found_out(kind):
     classifier, settings, records = certified(kind)
-    assert CertifiedAccuracy.of(audit_records(classifier, settings, records, telling=DATA)).broken == 0
+    assert CertifiedAccuracy.of(audited(classifier, settings, records, telling=DATA)).broken == 0
     inflated = [replace(own, certificate=replace(own.certificate, radius=8)) for own in records]
     if kind == "synonym":  # covers() counts by the bounds
         inflated = [
             replace(own, certificate=replace(own.certificate, p_lower=2.0, p_upper_other=-2.0)) for own in inflated
         ]
-    found = audit_records(classifier, settings, inflated, telling=DATA)
+    found = audited(classifier, settings, inflated, telling=DATA)
     assert CertifiedAccuracy.of(found).broken >= (1 if kind == "synonym" else 2)
     for own in found:
         for each in own.audits:
@@ -69,11 +73,11 @@ def test_texts_of_other_attacks_are_asked_about_where_they_are_covered():
     words = TEXTS[0].split()
     near, far = " ".join(["film", *words[1:]]), " ".join(["film"] * len(words))
     given = [replace(FAILED, original=TEXTS[0], adversarial=text) for text in (near, far, TEXTS[0])]
-    found = audit_records(classifier, settings, records, inside=False, found=given)
+    found = audited(classifier, settings, records, inside=False, found=given)
     assert [each.adversarial for each in found[0].audits] == [near]
     assert found[0].audits[0].attack == FAILED.attack
     assert not any(own.audits for own in found[1:])
-    again = audit_records(classifier, settings, found, inside=False, found=given)
+    again = audited(classifier, settings, found, inside=False, found=given)
     assert again[0].audits == found[0].audits  # not once more
 
 

@@ -170,18 +170,29 @@ def _audited(
     train = job.load("train") if inside and not wanted.gaussian else None
     typer.echo(f"attacking {sum(not own.audits for own in records)} certificates from inside", err=True)
     header, audited = read_header(out), list(records)
-    bar = tqdm(range(0, len(records), _AUDITED_TOGETHER), "audit", unit="group", dynamic_ncols=True)
+    groups = audit_records(
+        classifier,
+        wanted,
+        records,
+        inside=inside,
+        telling=train,
+        found=found,
+        seed=job.seed,
+        together=_AUDITED_TOGETHER,
+    )
+    done = 0
+    bar = tqdm(total=len(records), desc="audit", unit="text", dynamic_ncols=True)
     try:
-        for start in bar:
-            few = slice(start, start + _AUDITED_TOGETHER)
-            audited[few] = audit_records(
-                classifier, wanted, audited[few], inside=inside, telling=train, found=found, seed=job.seed
-            )
+        for few in groups:
+            audited[done : done + len(few)] = few
+            done += len(few)
             write_records(out, header, dict(enumerate(audited)))
+            bar.update(len(few))
     except KeyboardInterrupt:
         bar.close()
         typer.echo(f"interrupted; what was attacked is in {out}; --resume goes on from there", err=True)
         raise typer.Exit(130) from None
+    bar.close()
     return audited
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,6 +142,17 @@ class Auditor:
         chosen = self.smoothing.votes([text], {(0, 0): keys})[0, 0]
         return self._judged(certificate, attack, text, distance, chosen)
 
+    def known(self, record: Certified, found: Mapping[TextInput, Sequence[AttackRecord]]) -> list[Audit]:
+        """Ask about texts that attacks made of the certificate's text, where it covers them."""
+        own = record.certificate
+        return [
+            self.verdict(
+                own, other.attack, other.adversarial, self.smoothing.distance(own.text, other.adversarial) or 0.0
+            )
+            for other in found.get(own.text, ())
+            if other.adversarial != own.text and own.covers(other.adversarial)
+        ]
+
     def _judged(
         self, certificate: Certificate, attack: str, text: TextInput | None, distance: float, chosen: Any
     ) -> Audit:
@@ -217,8 +228,9 @@ def audit_records(
     telling: TextDataset | None = None,
     found: Sequence[AttackRecord] = (),
     seed: int = 0,
-) -> list[Certified]:
-    """Attack certificates that have not been attacked yet; return all records with what came of it.
+    together: int = 16,
+) -> Iterator[list[Certified]]:
+    """Attack certificates that have not been attacked yet; yield all records in order, some at a time.
 
     Args:
         classifier: The model they are about.
@@ -228,24 +240,19 @@ def audit_records(
         telling: Labelled texts whose most telling words are put in, for certificates about words.
         found: Texts that attacks on the same inputs came up with; those that are covered are asked about.
         seed: Of the attack's draws.
+        together: Certificates attacked side by side, and yielded together.
     """
     smoothing = open_smoothing(classifier.engine(), settings)
-    attached = [replace(own, certificate=own.certificate.attached(smoothing)) for own in records]
     words: Candidates | None = None if telling is None else TellingWords.of(telling.texts, telling.labels)
     if settings.kind == "synonym" and smoothing.engine.synonyms is not None:
         words = TableWords(smoothing.engine.synonyms)
     auditor = Auditor(smoothing, tuple(classifier.classes_.tolist()), seed, words=words)
-    fresh = [place for place, own in enumerate(attached) if not own.audits]
-    made: dict[int, list[Audit]] = {place: [] for place in fresh}
-    if inside:
-        made = dict(zip(fresh, auditor.audit([attached[place] for place in fresh]), strict=True))
     by_text: dict[TextInput, list[AttackRecord]] = {}
     for record in found:
         by_text.setdefault(record.original, []).append(record)
-    for place in fresh:
-        certificate = attached[place].certificate
-        for record in by_text.get(certificate.text, []):
-            if record.adversarial != certificate.text and certificate.covers(record.adversarial):
-                distance = smoothing.distance(certificate.text, record.adversarial)
-                made[place].append(auditor.verdict(certificate, record.attack, record.adversarial, distance or 0.0))
-    return [own.audited(made.get(place, [])) for place, own in enumerate(attached)]
+    for start in range(0, len(records), together):
+        few = [replace(own, certificate=own.certificate.attached(smoothing)) for own in records[start:][:together]]
+        fresh = [own for own in few if not own.audits]
+        attempts = auditor.audit(fresh) if inside else [[] for _ in fresh]
+        made = iter([[*tried, *auditor.known(own, by_text)] for tried, own in zip(attempts, fresh, strict=True)])
+        yield [own if own.audits else own.audited(next(made)) for own in few]
