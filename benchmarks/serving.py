@@ -57,14 +57,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--soak", type=float, default=600.0, help="seconds at the largest number of clients")
-    parser.add_argument("--max-batch", type=int, help="of the server with batches; by default what suits the device")
+    parser.add_argument("--max-batch", type=int, default=32, help="of the server with batches")
+    parser.add_argument("--backend", default="torch", choices=["torch", "int8"], help="of both servers")
     parser.add_argument("--quality", default="standard", choices=["fast", "standard"])
     parser.add_argument("--out", type=Path, required=True, help="result, without an ending")
     options = parser.parse_args()
     texts = load_data("mr", "test").take(500, SEED).texts
     most = max(options.clients)
-    batches = () if options.max_batch is None else ("--max-batch", str(options.max_batch))
-    with ServerProcess(options.model, *batches) as batched, ServerProcess(options.model, *UNBATCHED) as alone:
+    backend = ("--backend", options.backend)
+    batches = ("--max-batch", str(options.max_batch))
+    with (
+        ServerProcess(options.model, *backend, *batches) as batched,
+        ServerProcess(options.model, *backend, *UNBATCHED) as alone,
+    ):
         rows = measure({"batched": batched, "one by one": alone}, texts, options)
         alone.stop()
         soak = soaked(batched, texts, most, options)
@@ -74,6 +79,7 @@ def main() -> None:
         "soak": soak,
         "sigterm": killed,
         "quality": options.quality,
+        "backend": options.backend,
         "max_batch": options.max_batch,
         "seconds": options.seconds,
         "repeats": options.repeats,
@@ -219,7 +225,8 @@ def page(result: Row) -> str:
         "# Serving: throughput and latency of `rsmi serve`",
         "",
         f"Median (least to most) of {result['repeats']} repeats of {result['seconds']:g} s; "
-        f"quality {result['quality']}; one sentence of mr a request; {env['cores']} cores shared by server and "
+        f"quality {result['quality']}, backend {result['backend']}, up to {result['max_batch']} texts a batch; "
+        f"one sentence of mr a request; {env['cores']} cores shared by server and "
         f"clients, {env['threads']} threads, "
         f"torch {env['versions']['torch']}, commit {env['commit']}. `python benchmarks/serving.py`",
         "",

@@ -20,9 +20,7 @@ def serve(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by rsmi train, or any checkpoint.")],
     host: Annotated[str, typer.Option("--host", help="Address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8000,
-    max_batch: Annotated[
-        int | None, typer.Option("--max-batch", min=1, help="Texts classified at once; by default 8, on a GPU 32.")
-    ] = None,
+    max_batch: Annotated[int, typer.Option("--max-batch", min=1, help="Texts classified at once.")] = 32,
     latency_budget: Annotated[
         float, typer.Option("--latency-budget", min=0, help="Milliseconds a request waits for others, at most.")
     ] = 5.0,

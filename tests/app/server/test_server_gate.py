@@ -245,7 +245,6 @@ def test_readyz_is_false_while_loading_and_while_draining(classifier, serve):
             time.sleep(0.01)
         assert client.get("/readyz").status_code == 200
         assert "rsmi_ready 1.0" in client.get("/metrics").text
-        assert service._decisions.max_batch == 8  # what suits a CPU
         service.drain()
         assert client.get("/readyz").json() == {"status": "draining"}
         assert client.get("/readyz").status_code == 503

@@ -150,6 +150,13 @@ def test_a_port_in_use_is_one_sentence():
         listen("127.0.0.1", taken.getsockname()[1])
 
 
+def test_answers_do_not_wait_for_acknowledgements():
+    with listen("127.0.0.1", 0) as opened, socket.create_connection(opened.getsockname()):
+        connection, _ = opened.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
 def test_it_listens_on_ipv6_too():
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")

@@ -30,7 +30,6 @@ class ServedModel:
         self.standard = classifier
         self.fast = classifier.with_config(fast(classifier.config_))
         self.max_length = engine.max_tokens
-        self.suited_batch = 8 if engine.loaded.encoder.device.type == "cpu" else 32
         self.windower = Windower(engine.loaded.tokenizer, self.max_length)
         self._certified = replace(engine, lock=self.turns)
         self.kind, self.not_certifiable = self._kind()

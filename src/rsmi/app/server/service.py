@@ -68,7 +68,7 @@ class Service:
         """Open the queues and begin to load the model; `failed` is called if it cannot be loaded."""
         self._decisions: Batcher[tuple[bool, bool], TextInput, Prediction] = Batcher(
             lambda key, texts, _: self.model.explain(key[0], texts),
-            max_batch=self.settings.max_batch or 1,  # where nothing is said, the model will
+            max_batch=self.settings.max_batch,
             latency_budget=self.settings.latency_budget,
             max_queue=self.settings.max_queue,
             observer=self.metrics.lane("decide"),
@@ -95,7 +95,6 @@ class Service:
                 self.state, self.failure = "failed", error
                 failed()
                 return
-        self._decisions.max_batch = self.settings.max_batch or self.model.suited_batch
         if self.state == "loading":
             self.state = "ready"
             self.metrics.ready.set(1)

@@ -12,11 +12,8 @@ from rsmi.settings import require
 class ServeConfig:
     """What the server takes, how long it takes for it, and what it offers."""
 
-    max_batch: int | None = None
-    """Texts (windows of long ones) that the model is asked about at once.
-
-    By default 8 on a CPU, which the copies of a few texts keep busy (more would only wait for each other), 32 on a GPU.
-    """
+    max_batch: int = 32
+    """Texts (windows of long ones) that the model is asked about at once."""
     latency_budget: float = 0.005
     """Seconds that a request waits for others to share a batch with, when the model is free."""
     max_queue: int = 512
@@ -66,8 +63,6 @@ class ServeConfig:
             elif isinstance(field.default, float):
                 number = isinstance(value, (int, float)) and not isinstance(value, bool)
                 require(number and math.isfinite(value) and value >= 0, field.name, "seconds, 0 or more", value)
-        fit = self.max_batch is None or (type(self.max_batch) is int and self.max_batch >= 1)
-        require(fit, "max_batch", "an integer >= 1 or None", self.max_batch)
         require(self.timeout > 0, "timeout", "more than 0 seconds", self.timeout)
         require(self.max_windows <= self.max_queue, "max_windows", f"at most max_queue ({self.max_queue})", "more")
         known = self.default_samples <= self.max_samples
