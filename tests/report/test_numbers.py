@@ -13,7 +13,7 @@ from rsmi.evaluation.accuracy import wilson_interval
 from rsmi.evaluation.robustness import Share
 from rsmi.report import CertifiedCurve, Report
 from rsmi.report.curves import Reliability, against_queries, against_words, success_by_tries
-from rsmi.report.naming import protocol_order
+from rsmi.report.naming import protocol_order, short_names
 from rsmi.report.numbers import WORST, Average, Redrawn, holm, wilson
 
 
@@ -170,6 +170,22 @@ def test_models_with_one_name_are_told_apart_by_weights_or_settings() -> None:
     header = {**two.header, "model": {**two.header["model"], "config": {"num_masks": 1, "aggregation": "none"}}}
     other = replace(two, header={**header, "protocol": {"label": "vote"}})
     assert Report.from_runs([one, other]).samples[0].models == ["plain"]  # protocols set the aggregation
+
+
+def test_folders_are_called_by_what_tells_them_apart() -> None:
+    wanted = {
+        "/runs/mr/plain": "mr/plain",
+        "/runs/imdb/plain": "imdb/plain",
+        "/runs/mr/rsmi/": "rsmi",
+        "/runs/mr/rsmi · l0-mask": "rsmi · l0-mask",
+        "runs/demo": "runs/demo",
+        "org/model": "org/model",
+    }
+    assert short_names(wanted) == wanted
+    curve = CertifiedCurve(name="/runs/b · edit", space="words", radii=(1.0,), total=2)
+    report = Report.from_runs([run("sf", model="/runs/a"), run("ff", model="/runs/b")], [curve])
+    assert report.samples[0].models == ["a", "b"]
+    assert report.certified[0].name == "b · edit"
 
 
 def test_runs_under_several_seeds_are_told_apart() -> None:

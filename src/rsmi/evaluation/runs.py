@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,10 @@ class Run:
     def _about_model(self) -> dict[str, Any]:
         about = self.header.get("model", {})
         return about if isinstance(about, dict) else {"name": about}
+
+    def called(self, name: str) -> Run:
+        """Return the run with another name for its model."""
+        return replace(self, header={**self.header, "model": {**self._about_model, "name": name}})
 
     @property
     def model(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from rsmi.report.wording import calibrated
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_LABEL = 40  # characters of a line below an axis
 _DASHES = ("-", "--", ":", "-.")
 _SETTINGS = {
     "svg.fonttype": "none",
@@ -73,7 +75,8 @@ def write_figures(report: Report, folder: Path) -> list[Path]:
             _draw_sample(sample, start, draw)
         if report.certified:
             spaces = unique(own.space for own in report.certified)
-            draw("certified", len(spaces), lambda axes: _paint_certified(axes, report, spaces))
+            tall = 2.9 + 0.2 * len(report.certified)
+            draw("certified", len(spaces), lambda axes: _paint_certified(axes, report, spaces), height=tall)
     return files
 
 
@@ -210,5 +213,5 @@ def _paint_certified(panels: Sequence[Any], report: Report, spaces: Sequence[str
         look = {"color": COLOURS[place % STYLES], "linestyle": _DASHES[place % len(_DASHES)]}
         _paint_curve(panels[spaces.index(own.space)], own.curve, 0.0, own.curve.end, 1.0, own.name, look)
     for panel, space in zip(panels, spaces, strict=True):
-        panel.set(xlabel=f"radius ({space})", ylabel="certified %", ylim=(0, 102))
-        panel.legend()
+        panel.set(xlabel=textwrap.fill(f"radius ({space})", _LABEL), ylabel="certified %", ylim=(0, 102))
+    panels[0].figure.legend(loc="outside upper center", ncols=1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,21 @@ def check_distinct(runs: Sequence[Run]) -> None:
         seen[key] = run.source
 
 
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return what to call models: of an absolute path as many last parts as tell it from the others, else the name."""
+    wanted = list(dict.fromkeys(names))
+    parts = {name: name.rstrip("/").split("/") for name in wanted}
+
+    def tail(name: str, length: int) -> str:
+        return "/".join(parts[name][-length:])
+
+    def short(name: str) -> str:
+        lengths = range(1, len(parts[name]))
+        return next((tail(name, n) for n in lengths if sum(tail(o, n) == tail(name, n) for o in wanted) == 1), name)
+
+    return {name: short(name) if name.startswith("/") else name for name in wanted}
+
+
 def name_models(runs: Sequence[Run]) -> list[Run]:
     """Return the runs; models that share a name get what sets them apart added to it: weights or settings."""
     identities = list(dict.fromkeys(_identity(run) for run in runs))
@@ -40,9 +54,7 @@ def name_models(runs: Sequence[Run]) -> list[Run]:
         label = f"{name} ({', '.join(parts)})" if parts else name
         taken = sum(known == label or known.startswith(f"{label} #") for known in names.values())
         names[name, fingerprint, config] = f"{label} #{taken + 1}" if taken else label
-    return [
-        replace(run, header={**run.header, "model": {**_model(run), "name": names[_identity(run)]}}) for run in runs
-    ]
+    return [run.called(names[_identity(run)]) for run in runs]
 
 
 def name_protocols(runs: Sequence[Run]) -> list[str]:

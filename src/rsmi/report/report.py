@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rsmi.evaluation.robustness import Share
 from rsmi.evaluation.runs import Run, cautions
 from rsmi.records import AttackRecord
 from rsmi.report.curves import CertifiedCurve
-from rsmi.report.naming import check_distinct, name_models
+from rsmi.report.naming import check_distinct, name_models, short_names
 from rsmi.report.numbers import WORST, plain, unique
 from rsmi.report.sample import Sample, doubts, split_samples
 from rsmi.writing import write_text
@@ -52,7 +52,9 @@ class Report:
         if empty:
             raise DataError(f"{empty[0]}: expected records, got none; attack at least one text")
         check_distinct(runs)
-        named = name_models(runs)
+        short = short_names([*(run.model for run in runs), *(curve.name for curve in certified)])
+        certified = [replace(curve, name=short[curve.name]) for curve in certified]
+        named = name_models([run.called(short[run.model]) for run in runs])
         samples = split_samples(named)
         return cls(
             samples=samples,
