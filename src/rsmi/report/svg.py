@@ -134,16 +134,16 @@ def reliability_chart(reliability: Reliability, style: int, *, label: str) -> st
 
 
 def roc_chart(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], *, label: str) -> str:
-    """Draw curves of texts caught against false alarms, with their names, as a picture that needs no page around it."""
+    """Draw curves of texts caught against false alarms, their names below, as a picture for itself."""
     axis = Axis("false alarms %", 0.0, 1.0, tuple((tick / 5, str(20 * tick)) for tick in range(6)))
     parts = [_style(), _axes([(axis.at(tick), name) for tick, name in axis.ticks], axis.label, "attacks caught %")]
     parts.append(f'<path class="ideal" d="M{_joined([(axis.at(end), _up(end)) for end in (0.0, 1.0)])}"/>')
     for place, (name, points) in enumerate(lines):
-        style, y = f"s{place % STYLES}", _HEIGHT - _BOTTOM - 14 * (len(lines) - place)
+        style, y = f"s{place % STYLES}", _HEIGHT + 16 * place + 8
         parts.append(_path(style, [(axis.at(x), _up(share)) for x, share in points], name))
-        parts.append(f'<path class="line {style}" d="M{_WIDTH - 204} {y}h18"/>')
-        parts.append(_text(_WIDTH - 180, y + 4, name, anchor="start"))
-    chart = _svg(label, _WIDTH, _HEIGHT, parts)
+        parts.append(f'<path class="line {style}" d="M{axis.at(0.0):.1f} {y}h18"/>')
+        parts.append(_text(axis.at(0.0) + 26, y + 4, name, anchor="start"))
+    chart = _svg(label, _WIDTH, _HEIGHT + 16 * len(lines), parts)
     return chart.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
 
 
