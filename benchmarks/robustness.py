@@ -5,7 +5,7 @@ r"""Fine-tuned and RSMI models under every protocol: the records and the report 
 Trains MiniLM on `mr` and `ag_news`, plainly and by RSMI, and attacks both on the same test texts with TextFooler and
 PWWS under every protocol that means anything for the model, and with HotFlip. There are so many texts that about 100
 are classified rightly and attacked. RSMI is the full method (gradient masks, two steps) with one mask and ten votes in
-step two instead of fifty, copies are classified in 8 bits, and of an `ag_news` text the first 30 words are attacked:
+step two instead of fifty, copies are classified in 8 bits, and of an `ag_news` text the first 20 words are attacked:
 all to make a run cheaper. Everything goes through the command line and resumes; whatever is finished is left alone.
 Workers have a thread each: in 8 bits the last digits depend on what is classified together.
 """
@@ -19,13 +19,13 @@ TRAINING = {
     "mr": ("--limit", 3000, "--epochs", 3, "--max-length", 64, "--group-by-length"),
     "ag_news": ("--limit", 3000, "--epochs", 2, "--max-length", 64, "--group-by-length"),
 }
-WORDS = {"mr": 256, "ag_news": 30}
+WORDS = {"mr": 256, "ag_news": 20}
 NUM = {"mr": 140, "ag_news": 115}
 METHODS = {
     "finetune": ("--method", "finetune"),
     "rsmi": ("--method", "rsmi", "--num-masks", 1, "--learning-rate", 1e-4, "--set", "second_votes=10"),
 }
-RANDOM = ("vote", "eot", "fixed-noise", "temperature", "transfer", "mask-aware", "persistent")
+RANDOM = ("transfer", "vote", "fixed-noise", "temperature", "mask-aware", "persistent", "eot")
 ATTACKS = ("textfooler", "pwws")
 
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def measure(data: str, options: argparse.Namespace) -> None:
-    """Train both models, attack them and write the report, protocols that matter most first."""
+    """Train both models, attack them and write the report, the dearest protocol last."""
     models = {}
     for method, words in METHODS.items():
         models[method] = options.work / data / method
