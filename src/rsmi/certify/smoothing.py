@@ -35,7 +35,7 @@ class Smoothing(ABC):
 
     @property
     def smoothed(self) -> Smoothed:
-        """The model itself: 8-bit copies answer by the batch they are in, so they are no function of a text."""
+        """The model itself, whatever backend answers: certificates are about the weights as they were trained."""
         own = self.engine.smoothed
         return replace(own, voter=own.encoder)
 

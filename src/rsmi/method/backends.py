@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import replace
 from typing import Final
 
 import torch
-from torch import nn
 
 from rsmi.errors import ConfigError
 from rsmi.method.encoder import Encoder, open_encoder
+from rsmi.method.rowwise import quantise
 
 BACKENDS: Final = ("torch", "int8", "compile")
 """Names of the ways to run it."""
@@ -22,9 +21,8 @@ def open_voter(encoder: Encoder, backend: str) -> Encoder:
 
     Args:
         encoder: The classifier; it is left as it is.
-        backend: "torch" for the classifier itself; "int8" for linear layers in 8 bits, their inputs scaled as they come
-            (dynamic quantisation, on a CPU); "compile" for layers compiled by `torch.compile`, where their family has
-            stages.
+        backend: "torch" for the classifier itself; "int8" for linear layers in 8 bits, the inputs of each token scaled
+            as they come (on a CPU); "compile" for layers compiled by `torch.compile`, where their family has stages.
 
     Raises:
         ConfigError: If there is no such backend, or none for this model and device.
@@ -47,10 +45,7 @@ def _quantised(encoder: Encoder) -> Encoder:
         )
     shared = {id(table): table for table in encoder.embeddings}  # the largest part, and not a linear layer
     model = copy.deepcopy(encoder.model, shared)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch announces torchao as the successor of these functions
-        recipe = torch.ao.quantization.per_channel_dynamic_qconfig
-        torch.ao.quantization.quantize_dynamic(model, {nn.Linear: recipe}, inplace=True)  # type: ignore[no-untyped-call]
+    quantise(model)
     return open_encoder(model)
 
 
