@@ -193,7 +193,7 @@ def page(result: dict[str, Any]) -> str:
         "",
         f"Forward pass of {ROWS} texts of {TOKENS} tokens, median (least to most) of {result['repeats']} repeats:",
         "",
-        "| Way | Faster than transformers by | Difference of a logit: mean | largest | between alone and in the batch |",
+        "| Way | Faster than transformers by | Difference of a logit: mean | largest | alone and in the batch |",
         "|---|---|---|---|---|",
     ]
     lines += [
