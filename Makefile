@@ -63,7 +63,7 @@ bench: runs/demo/rsmi runs/speed
 	$(BIN)/python benchmarks/predict_memory.py --out benchmarks/results/predict_memory.json
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed
 	$(BIN)/python benchmarks/backends.py --out benchmarks/results/backends
-	$(BIN)/python benchmarks/serving.py --out benchmarks/results/serving
+	$(BIN)/python benchmarks/serving.py --backend int8 --out benchmarks/results/serving
 	$(BIN)/python benchmarks/serving_fuzz.py --out benchmarks/results/serving_fuzz
 
 # TextAttack, which does not run beside transformers 5, in an environment of its own.
