@@ -171,6 +171,9 @@ def main(bases: dict[str, str], out: Path) -> None:
     if "RANK" in os.environ:
         records["sharded"] = {family: sharded_step(family) for family in ("roberta", "t5")}
     (out / f"rank-{RANK}.json").write_text(json.dumps(records))
+    if torch.distributed.is_initialized():  # not left to the end of the process, where it races with torch's threads
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
