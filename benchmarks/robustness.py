@@ -25,7 +25,7 @@ METHODS = {
     "finetune": ("--method", "finetune"),
     "rsmi": ("--method", "rsmi", "--num-masks", 1, "--learning-rate", 1e-4, "--set", "second_votes=10"),
 }
-RANDOM = ("transfer", "vote", "fixed-noise", "temperature", "mask-aware", "persistent", "eot")
+RANDOM = ("transfer", "vote", "fixed-noise", "temperature", "mask-aware", "persistent")
 ATTACKS = ("textfooler", "pwws")
 
 
@@ -41,15 +41,16 @@ def main() -> None:
 
 
 def measure(data: str, options: argparse.Namespace) -> None:
-    """Train both models, attack them and write the report, the dearest protocol last."""
+    """Train both models, attack them and write the report, the dearest last."""
     models = {}
     for method, words in METHODS.items():
         models[method] = options.work / data / method
         if not models[method].exists():
             rsmi("train", data, *words, *TRAINING[data], "--out", models[method], "--resume")
     runs = [("finetune", attack, "paper") for attack in ATTACKS] + [("rsmi", attack, "paper") for attack in ATTACKS]
-    runs += [(method, "hotflip", "white-box") for method in METHODS]
     runs += [("rsmi", attack, protocol) for protocol in RANDOM for attack in ATTACKS]
+    runs += [(method, "hotflip", "white-box") for method in METHODS]
+    runs += [("rsmi", attack, "eot") for attack in ATTACKS]
     done: list[Path] = []
     for method, attack, protocol in runs:
         file = options.out / data / f"{method}.{attack}.{protocol}.jsonl"
