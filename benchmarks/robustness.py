@@ -7,7 +7,6 @@ PWWS under every protocol that means anything for the model, and with HotFlip. T
 are classified rightly and attacked. RSMI is the full method (gradient masks, two steps) with one mask and ten votes in
 step two instead of fifty, copies are classified in 8 bits, and of an `ag_news` text the first 20 words are attacked:
 all to make a run cheaper. Everything goes through the command line and resumes; whatever is finished is left alone.
-Workers have a thread each: in 8 bits the last digits depend on what is classified together.
 """
 
 import argparse

@@ -251,8 +251,8 @@ def audit_records(
     for record in found:
         by_text.setdefault(record.original, []).append(record)
     for start in range(0, len(records), together):
-        few = [replace(own, certificate=own.certificate.attached(smoothing)) for own in records[start:][:together]]
+        part = records[start : start + together]
+        few = [replace(own, certificate=own.certificate.attached(smoothing)) for own in part]
         fresh = [own for own in few if not own.audits]
-        attempts = auditor.audit(fresh) if inside else [[] for _ in fresh]
-        made = iter([[*tried, *auditor.known(own, by_text)] for tried, own in zip(attempts, fresh, strict=True)])
-        yield [own if own.audits else own.audited(next(made)) for own in few]
+        tried = iter(auditor.audit(fresh) if inside else [[] for _ in fresh])
+        yield [own if own.audits else own.audited([*next(tried), *auditor.known(own, by_text)]) for own in few]
