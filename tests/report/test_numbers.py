@@ -217,6 +217,13 @@ def test_records_alone_make_a_report() -> None:
         _ = Report.from_runs([run("sf"), run("ff", model="b")]).robust_accuracy
 
 
+def test_a_certificate_about_words_still_holds_at_its_radius() -> None:
+    certified = CertifiedCurve(name="mine", space="words replaced by anything", radii=(0, 2, 2), total=3)
+    drawn = [counts(certified.curve.at(words)) for words in range(4)]
+    assert drawn == [counts(certified.at(words)) for words in range(4)] == [(3, 3), (2, 3), (2, 3), (0, 3)]
+    assert certified.curve.end == 3
+
+
 def test_certified_accuracy_falls_with_the_radius() -> None:
     given = [{"radius": radius, "certified": known} for radius, known in ((0.5, True), (0.2, True), (0.9, False))]
     curve = CertifiedCurve.of("noisy", "L2, layer 0", given)

@@ -62,8 +62,10 @@ ProtocolName = Annotated[
         autocompletion=among(PROTOCOLS),
     ),
 ]
-Draws = Annotated[int, typer.Option("--draws", min=1, help="Protocol eot: draws an answer averages over.")]
-Tries = Annotated[int, typer.Option("--tries", min=1, help="Protocol persistent: attacks on one text at most.")]
+Draws = Annotated[int, typer.Option("--draws", min=1, max=10_000, help="Protocol eot: draws an answer averages over.")]
+Tries = Annotated[
+    int, typer.Option("--tries", min=1, max=10_000, help="Protocol persistent: attacks on one text at most.")
+]
 FreshDraws = Annotated[
     int, typer.Option("--fresh-draws", min=0, help="How often a success is asked about again, if answers are random.")
 ]
@@ -245,7 +247,7 @@ def attack_shown(
         sample,
         out,
         seed=seed,
-        together=together or side_by_side(classifier),
+        together=side_by_side(classifier, together),
         about={**describe_model(name, classifier), "protocol": setup.about},
         deployed=setup.deployed,
         explain=classifier.explain if explained else None,

@@ -35,12 +35,14 @@ def describe_run(
     }
 
 
-def side_by_side(target: Target) -> int:
-    """Return how many texts to attack at a time.
+def side_by_side(target: Target, wanted: int | None = None) -> int:
+    """Return how many texts to attack at a time: as many as are wanted, else as suit the model.
 
     The questions of one search fill a CPU, and if no other text is in its batches, its record is the same to the last
     bit, whatever else was attacked or interrupted. A GPU, and a model far away, want more.
     """
+    if wanted is not None:
+        return wanted
     on_cpu = isinstance(target, RsmiClassifier) and target.engine().voter.device.type == "cpu"
     return 1 if on_cpu else TOGETHER
 

@@ -158,7 +158,7 @@ class OpenJob:
     @property
     def together(self) -> int:
         """Texts attacked side by side."""
-        return side_by_side(self.classifier) if self.job.together is None else self.job.together
+        return side_by_side(self.classifier, self.job.together)
 
     def run(self, places: Sequence[int]) -> Iterator[tuple[int, AttackRecord]]:
         """Attack the texts at some places of the sample; a record depends on its own text alone."""

@@ -199,9 +199,13 @@ class CertifiedCurve:
 
     @property
     def curve(self) -> Curve:
-        """The same as a falling curve."""
-        left = {radius: len(self.radii) - fallen for fallen, radius in enumerate(self.radii, 1)}
-        end = self.radii[-1] if self.radii else 0.0
+        """The same as a falling curve.
+
+        At its own radius a certificate still holds. Whole radii count words: a text falls at the next whole number.
+        """
+        beyond = 1.0 if all(radius % 1 == 0 for radius in self.radii) else 0.0
+        left = {radius + beyond: len(self.radii) - fallen for fallen, radius in enumerate(self.radii, 1)}
+        end = self.radii[-1] + beyond if self.radii else 0.0
         return Curve(start=len(self.radii), total=self.total, steps=tuple(left.items()), end=end)
 
     def to_dict(self) -> dict[str, Any]:
