@@ -360,6 +360,16 @@ def test_another_draw_is_other_noise_and_the_first_is_the_prediction(load):
     np.testing.assert_array_equal(other, classifier.query(SAMPLE, draw=1))
 
 
+@pytest.mark.parametrize("backend", ["torch", "int8"])
+def test_draws_of_many_texts_are_answered_in_one_call_as_one_by_one(load, backend):
+    classifier = load(config=replace(CONFIG, noise_std=2.0, aggregation="logit-average"), backend=backend)
+    texts, draws = [*SAMPLE, SAMPLE[0], SAMPLE[0]], [*range(len(SAMPLE)), 0, 7]
+    alone = [classifier.query([text], draw)[0] for text, draw in zip(texts, draws, strict=True)]
+    np.testing.assert_allclose(classifier.query_each(texts, draws), alone, atol=1e-6)
+    with pytest.raises(ConfigError, match="draws: expected one for each of 1 texts, got 2"):
+        classifier.query_each(["a good film"], [0, 1])
+
+
 def test_the_fingerprint_follows_weights_and_classes(load, tiny_folder):
     own = load().fingerprint
     assert own == load(config=replace(CONFIG, noise_std=0.1)).fingerprint

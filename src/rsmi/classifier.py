@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from transformers import TrainerCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
-from rsmi.errors import LabelError, NotFittedError
+from rsmi.errors import ConfigError, LabelError, NotFittedError
 from rsmi.estimator import Certifying, PipelineStyle, SettingsEstimator
 from rsmi.guard import Guarding
 from rsmi.method import checkpoint
@@ -30,7 +30,7 @@ from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrai
 from rsmi.method.substitution import SynonymTable, read_table
 from rsmi.method.tokens import Encoded
 from rsmi.records import Label, Prediction, TextInput
-from rsmi.seeds import derive
+from rsmi.seeds import derive, drawn
 from rsmi.training.preparation import prepare, train
 from rsmi.training.processes import is_first, shared_key, wait_for_all
 
@@ -168,6 +168,18 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
         self._require_fitted()
         return self.engine(draw).probabilities(list(texts))
 
+    def query_each(self, texts: Sequence[TextInput], draws: Sequence[int]) -> Array:
+        """Return what `query` does, each text under a draw of its own: many draws of one text are one call, not many.
+
+        Args:
+            texts: Texts or pairs, taken as they are.
+            draws: One number a text.
+        """
+        self._require_fitted()
+        if len(draws) != len(texts):
+            raise ConfigError(f"draws: expected one for each of {len(texts)} texts, got {len(draws)}")
+        return self.engine().probabilities(list(texts), list(draws))
+
     def engine(self, draw: int = 0) -> Engine:
         """Return the loaded model with the settings in force, for what needs more than answers: white-box attacks."""
         self._require_fitted()
@@ -244,7 +256,7 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
 
     def _engine(self, loaded: Pretrained, draw: int = 0, voter: Encoder | None = None) -> Engine:
         seed = None if self.seed is None else as_count(self.seed, "seed", 0)
-        seed = derive(seed, "draw", draw) if seed is not None and draw else seed
+        seed = None if seed is None else drawn(seed, draw)
         own = loaded.encoder.token_budget
         budget = own if self.token_budget is None else as_count(self.token_budget, "token_budget", 1)
         return Engine(loaded, voter or loaded.encoder, self.config_, seed, budget, self._table(), self._lock)

@@ -35,6 +35,9 @@ class Target(Protocol):
 
         Unlike `predict_proba` it answers blank texts too, since attacks delete words. Another `draw` gives answers
         under other, independent noise; the same draw of a target with a seed gives the same answer.
+
+        A target that answers several draws at once faster than one after the other may have a method
+        `query_each(texts, draws)` besides, with one draw a text and the same answers.
         """
         ...
 

@@ -30,6 +30,11 @@ def derive(*parts: int | str) -> int:
     return int.from_bytes(digest.digest(), "little") >> (64 - _KEY_BITS)
 
 
+def drawn(seed: int, draw: int) -> int:
+    """Return the seed of another draw; draw 0 is the seed itself."""
+    return derive(seed, "draw", draw) if draw else seed
+
+
 def generator(key: int, device: torch.device | str = "cpu") -> torch.Generator:
     """Return a generator on `device` that starts at `key`."""
     rng = torch.Generator(device=device)

@@ -58,9 +58,9 @@ def test_an_averaged_target_is_asked_anew_about_every_text():
     asked: list[tuple[str, int]] = []
 
     class Recording(Averaged):
-        def query(self, texts, draw=0):
-            asked.extend((text, draw) for text in texts)
-            return super().query(texts, draw)
+        def query_each(self, texts, draws):
+            asked.extend(zip(texts, draws, strict=True))
+            return super().query_each(texts, draws)
 
     target = Recording(CoinTarget({"good": 6.0, "bad": -6.0}), 2)
     record = TableAttack({"good": ["fine", "fine", "bad"]}, fresh_draws=0)(target, "good good", "pos")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, final
 
 from rsmi.attacks.steps import Steps, ask, run_together
-from rsmi.attacks.victim import Game, Scores, Victim
+from rsmi.attacks.victim import Game, Scores, Victim, ask_each
 from rsmi.attacks.words import Words, words_changed
 from rsmi.defense import Target
 from rsmi.errors import ConfigError, LabelError
@@ -34,6 +34,10 @@ class Redrawn:
     def query(self, texts: Sequence[TextInput], draw: int = 0) -> Any:
         """Ask the target under its own number of the draw."""
         return self.target.query(texts, self.first_draw + draw)
+
+    def query_each(self, texts: Sequence[TextInput], draws: Sequence[int]) -> Any:
+        """Ask the same, each text under a draw of its own."""
+        return ask_each(self.target, texts, [self.first_draw + draw for draw in draws])
 
     def engine(self, draw: int = 0) -> Any:
         """Return the model behind the target, for attacks that differentiate it."""

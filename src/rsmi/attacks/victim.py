@@ -20,7 +20,22 @@ _TOLERANCE = 1e-3  # of the sum of a row: half-precision models are off by that 
 
 def ask_target(target: Target, texts: Sequence[TextInput], draw: int = 0) -> Array:
     """Return what a target says about texts, (texts, classes), once it is sure that these are probabilities."""
-    rows = np.asarray(target.query(list(texts), draw), dtype=np.float64)
+    return _checked(target, target.query(list(texts), draw), texts)
+
+
+def ask_each(target: Target, texts: Sequence[TextInput], draws: Sequence[int]) -> Array:
+    """Return the same, each text under a draw of its own: in one call of targets that can (`query_each`)."""
+    if hasattr(target, "query_each") and len(set(draws)) > 1:
+        return _checked(target, target.query_each(list(texts), list(draws)), texts)
+    rows = np.empty((len(texts), len(target.classes_)))
+    for draw in dict.fromkeys(draws):
+        places = [place for place, other in enumerate(draws) if other == draw]
+        rows[places] = ask_target(target, [texts[place] for place in places], draw)
+    return rows
+
+
+def _checked(target: Target, answers: Any, texts: Sequence[TextInput]) -> Array:
+    rows = np.asarray(answers, dtype=np.float64)
     asked, wanted = f"{type(target).__name__}.query", (len(texts), len(target.classes_))
     if rows.shape != wanted:
         raise InputError(f"expected scores of shape {wanted} from {asked}, got {rows.shape}")
@@ -50,22 +65,13 @@ class Victim:
 
     def scores(self, texts: Sequence[TextInput]) -> Array:
         """Return probabilities, (texts, classes) in float32, each distinct text asked about once."""
-        return self._asked(texts, 0)
+        return self.drawn_scores([(text, 0) for text in texts])
 
     def drawn_scores(self, items: Sequence[tuple[TextInput, int]]) -> Array:
         """Return probabilities of texts, each under a draw of its own choice."""
-        rows = np.empty((len(items), len(self.classes)), dtype=np.float32)
-        draws = [draw for _, draw in items]
-        for draw in dict.fromkeys(draws):
-            places = [place for place, other in enumerate(draws) if other == draw]
-            rows[places] = self._asked([items[place][0] for place in places], draw)
-        return rows
-
-    def _asked(self, texts: Sequence[TextInput], draw: int) -> Array:
-        distinct = list(dict.fromkeys(texts))
-        rows = ask_target(self.target, distinct, draw)
-        place = {text: number for number, text in enumerate(distinct)}
-        return rows.astype(np.float32)[[place[text] for text in texts]]
+        place = {item: number for number, item in enumerate(dict.fromkeys(items))}
+        rows = ask_each(self.target, [text for text, _ in place], [draw for _, draw in place])
+        return rows.astype(np.float32)[[place[item] for item in items]]
 
 
 @dataclass(frozen=True, slots=True)

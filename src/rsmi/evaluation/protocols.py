@@ -13,7 +13,7 @@ from rsmi.attacks.base import Attack
 from rsmi.attacks.maskaware import BelowSaliency
 from rsmi.attacks.substitution import WordSubstitution
 from rsmi.attacks.transfer import Transfer
-from rsmi.attacks.victim import Array, ask_target
+from rsmi.attacks.victim import Array, ask_each, ask_target
 from rsmi.classifier import RsmiClassifier
 from rsmi.config import Aggregation
 from rsmi.data import TextDataset
@@ -68,7 +68,11 @@ class View:
 
     def query(self, texts: Sequence[TextInput], draw: int = 0) -> Array:
         """Return probabilities as the attacker sees them, (texts, classes)."""
-        return self.seen(ask_target(self.target, texts, draw))
+        return self.query_each(texts, [draw] * len(texts))
+
+    def query_each(self, texts: Sequence[TextInput], draws: Sequence[int]) -> Array:
+        """Return the same, each text under a draw of its own."""
+        return self.seen(ask_each(self.target, texts, draws))
 
     def seen(self, rows: Array) -> Array:
         """Change what the target says."""
@@ -97,11 +101,13 @@ class Averaged(View):
         super().__init__(target)
         self.draws = draws
 
-    def query(self, texts: Sequence[TextInput], draw: int = 0) -> Array:
+    def query_each(self, texts: Sequence[TextInput], draws: Sequence[int]) -> Array:
         """Return mean probabilities."""
-        mean: Array = np.mean(
-            [ask_target(self.target, texts, draw * self.draws + i) for i in range(self.draws)], axis=0
-        )
+        each = [
+            (text, draw * self.draws + i) for text, draw in zip(texts, draws, strict=True) for i in range(self.draws)
+        ]
+        rows = ask_each(self.target, [text for text, _ in each], [draw for _, draw in each])
+        mean: Array = rows.reshape(len(texts), self.draws, -1).mean(1)
         return mean
 
 
@@ -124,9 +130,9 @@ class Frozen(View):
         super().__init__(classifier)
         self._classifier = classifier
 
-    def query(self, texts: Sequence[TextInput], draw: int = 0) -> Array:
-        """Return probabilities under the frozen draw."""
-        return self.engine(draw).probabilities(list(texts))
+    def query_each(self, texts: Sequence[TextInput], draws: Sequence[int]) -> Array:
+        """Return probabilities under frozen draws."""
+        return self.engine().probabilities(list(texts), list(draws))
 
     def engine(self, draw: int = 0) -> Engine:
         """Return the model with its randomness frozen."""

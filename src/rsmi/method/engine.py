@@ -24,7 +24,7 @@ from rsmi.method.tokens import Encoded, encode, mask_token_id
 from rsmi.method.voting import Smoothed
 from rsmi.method.words import WordEncoder, draw_deleted, draw_hidden, split_words
 from rsmi.records import TextInput
-from rsmi.seeds import derive, fresh_key
+from rsmi.seeds import derive, drawn, fresh_key
 
 _CHUNK = 256  # texts in flight at a time: enough to fill batches, few enough to keep memory flat
 
@@ -122,31 +122,37 @@ class Engine:
             done += len(chunk)
             yield from zip(chunk, rows, outcomes, strict=True)
 
-    def probabilities(self, texts: Sequence[TextInput]) -> Array:
-        """Return probabilities, (texts, classes), of texts that are taken as they are, blank ones too."""
-        root = fresh_key()
-        rows = [
-            outcome.decision.probabilities
-            for start in range(0, len(texts), _CHUNK)
-            for outcome in self._decide(texts[start : start + _CHUNK], root, start, "probabilities")[1]
-        ]
+    def probabilities(self, texts: Sequence[TextInput], draws: Sequence[int] = ()) -> Array:
+        """Return probabilities, (texts, classes), of texts that are taken as they are, blank ones too.
+
+        Args:
+            texts: Texts or pairs.
+            draws: Each text's draw, counted from that of `seed`; by default that one for all.
+        """
+        root, rows = fresh_key(), []
+        for start in range(0, len(texts), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            outcomes = self._decide(texts[part], root, start, "probabilities", draws[part])[1]
+            rows += [outcome.decision.probabilities for outcome in outcomes]
         return np.stack(rows) if rows else np.empty((0, int(self.loaded.encoder.model.config.num_labels)))
 
     def _decide(
-        self, texts: Sequence[TextInput], root: int, done: int, detail: Detail
+        self, texts: Sequence[TextInput], root: int, done: int, detail: Detail, draws: Sequence[int] = ()
     ) -> tuple[list[Encoded], list[Outcome]]:
-        keys = [self.key(text, root, done + place) for place, text in enumerate(texts)]
+        own = draws or [0] * len(texts)
+        keys = [self.key(text, root, done + i, draw) for i, (text, draw) in enumerate(zip(texts, own, strict=True))]
         with self.lock:
             rows = self.encode(texts)
             return rows, infer(self.smoothed, self.config, rows, keys, self._redraw(texts), detail)
 
-    def key(self, text: TextInput, root: int, place: int) -> int:
+    def key(self, text: TextInput, root: int, place: int, draw: int = 0) -> int:
         """With a seed the key follows the text, so that neither its neighbours nor its place in a call matter."""
+        start = drawn(root if self.seed is None else self.seed, draw)
         if self.frozen:
-            return derive(root if self.seed is None else self.seed, "frozen")
+            return derive(start, "frozen")
         if self.seed is None:
-            return derive(root, place)
-        return derive(self.seed, text) if isinstance(text, str) else derive(self.seed, *text)
+            return derive(start, place)
+        return derive(start, text) if isinstance(text, str) else derive(start, *text)
 
     @property
     def smoothed(self) -> Smoothed:
