@@ -78,6 +78,8 @@ class Scale:
     """Whether training follows the paper's table of settings; otherwise `settings` and `training` do."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the method at this scale, for every model."""
+    own_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Further ones, by how a model is trained."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Settings of training, for every model."""
     rates: tuple[float, float] = (1e-5, 5e-5)
@@ -98,8 +100,9 @@ class Scale:
         if model.encoder not in self.encoders:
             raise ConfigError(f"scale {self.name}: expected one of {', '.join(self.encoders)}, got {model.encoder}")
         found = self._starting_point(model)
-        own = {**self.encoders[model.encoder].settings, **self.settings} if model.method == "rsmi" else self.settings
-        config = updated(found.config, **_fitting(found.config, {**own, **dict(model.changes)}))
+        suited = self.encoders[model.encoder].settings if model.method == "rsmi" else {}
+        own = {**suited, **self.settings, **self.own_settings.get(model.method, {}), **dict(model.changes)}
+        config = updated(found.config, **_fitting(found.config, own))
         return replace(found, config=config, train_config=updated(found.train_config, **self.training))
 
     def _starting_point(self, model: Trained) -> Preset:
@@ -209,18 +212,19 @@ SMALL: Final = Scale(
     seeds=(0,),
     stability_seeds=(0, 1, 2),
     num=100,
-    max_words=40,
+    max_words=24,
     train_texts=2000,
     test_texts=500,
     augmented=500,
     masks=(1, 2, 4),
-    copies=(1, 5, 25),
-    counts=(1, 5, 25),
+    copies=(1, 5, 10),
+    counts=(1, 5, 10),
     runs=100,
     timed=100,
     backend="int8",
     presets=False,
     settings={"max_length": 64, "second_votes": 10},
+    own_settings={"safer": {"first_votes": 10}},
     training={"epochs": 2, "batch_size": 16, "group_by_length": True},
     rates=(1e-4, 5e-5),
 )
