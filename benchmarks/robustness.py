@@ -24,7 +24,7 @@ METHODS = {
     "finetune": ("--method", "finetune"),
     "rsmi": ("--method", "rsmi", "--num-masks", 1, "--learning-rate", 1e-4, "--set", "second_votes=10"),
 }
-RANDOM = ("transfer", "vote", "fixed-noise", "temperature", "mask-aware", "persistent")
+RANDOM = ("transfer", "vote", "fixed-noise", "mask-aware", "persistent")
 ATTACKS = ("textfooler", "pwws")
 
 
@@ -46,7 +46,8 @@ def measure(data: str, options: argparse.Namespace) -> None:
         models[method] = options.work / data / method
         if not models[method].exists():
             rsmi("train", data, *words, *TRAINING[data], "--out", models[method], "--resume")
-    runs = [("finetune", attack, "paper") for attack in ATTACKS] + [("rsmi", attack, "paper") for attack in ATTACKS]
+    runs = [(method, attack, "paper") for method in METHODS for attack in ATTACKS]
+    runs += [(method, attack, "temperature") for method in METHODS for attack in ATTACKS]
     runs += [("rsmi", attack, protocol) for protocol in RANDOM for attack in ATTACKS]
     runs += [(method, "hotflip", "white-box") for method in METHODS]
     runs += [("rsmi", attack, "eot") for attack in ATTACKS]
