@@ -368,6 +368,8 @@ def test_draws_of_many_texts_are_answered_in_one_call_as_one_by_one(load, backen
     np.testing.assert_allclose(classifier.query_each(texts, draws), alone, atol=1e-6)
     with pytest.raises(ConfigError, match="draws: expected one for each of 1 texts, got 2"):
         classifier.query_each(["a good film"], [0, 1])
+    with pytest.raises(ConfigError, match="draws: expected one for each of 1 texts, got 0"):
+        classifier.query_each(["a good film"], [])
 
 
 def test_the_fingerprint_follows_weights_and_classes(load, tiny_folder):

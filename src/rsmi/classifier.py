@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from transformers import TrainerCallback
 
 from rsmi.config import RsmiConfig, TrainConfig
-from rsmi.errors import ConfigError, LabelError, NotFittedError
+from rsmi.errors import LabelError, NotFittedError
 from rsmi.estimator import Certifying, PipelineStyle, SettingsEstimator
 from rsmi.guard import Guarding
 from rsmi.method import checkpoint
@@ -161,23 +161,12 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     def query(self, texts: Sequence[TextInput], draw: int = 0) -> Array:
         """Return `predict_proba` as an attacker gets it: blank texts are answered, too.
 
-        Args:
-            texts: Texts or pairs, taken as they are.
-            draw: With a seed, another number gives other, independent noise; without one every call does.
+        With a seed, another `draw` gives other, independent noise; without one every call does.
         """
-        self._require_fitted()
         return self.engine(draw).probabilities(list(texts))
 
     def query_each(self, texts: Sequence[TextInput], draws: Sequence[int]) -> Array:
-        """Return what `query` does, each text under a draw of its own: many draws of one text are one call, not many.
-
-        Args:
-            texts: Texts or pairs, taken as they are.
-            draws: One number a text.
-        """
-        self._require_fitted()
-        if len(draws) != len(texts):
-            raise ConfigError(f"draws: expected one for each of {len(texts)} texts, got {len(draws)}")
+        """Return what `query` does, each text under a draw of its own: many draws of one text are one call."""
         return self.engine().probabilities(list(texts), list(draws))
 
     def engine(self, draw: int = 0) -> Engine:
@@ -255,8 +244,7 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
         yield from tqdm(outcomes, "classify", total, unit="text", disable=not shown, dynamic_ncols=True)
 
     def _engine(self, loaded: Pretrained, draw: int = 0, voter: Encoder | None = None) -> Engine:
-        seed = None if self.seed is None else as_count(self.seed, "seed", 0)
-        seed = None if seed is None else drawn(seed, draw)
+        seed = None if self.seed is None else drawn(as_count(self.seed, "seed", 0), draw)
         own = loaded.encoder.token_budget
         budget = own if self.token_budget is None else as_count(self.token_budget, "token_budget", 1)
         return Engine(loaded, voter or loaded.encoder, self.config_, seed, budget, self._table(), self._lock)

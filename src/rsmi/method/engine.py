@@ -122,13 +122,16 @@ class Engine:
             done += len(chunk)
             yield from zip(chunk, rows, outcomes, strict=True)
 
-    def probabilities(self, texts: Sequence[TextInput], draws: Sequence[int] = ()) -> Array:
+    def probabilities(self, texts: Sequence[TextInput], draws: Sequence[int] | None = None) -> Array:
         """Return probabilities, (texts, classes), of texts that are taken as they are, blank ones too.
 
         Args:
             texts: Texts or pairs.
             draws: Each text's draw, counted from that of `seed`; by default that one for all.
         """
+        draws = [0] * len(texts) if draws is None else draws
+        if len(draws) != len(texts):
+            raise ConfigError(f"draws: expected one for each of {len(texts)} texts, got {len(draws)}")
         root, rows = fresh_key(), []
         for start in range(0, len(texts), _CHUNK):
             part = slice(start, start + _CHUNK)
