@@ -52,6 +52,7 @@ def test_averaging_takes_other_draws_each_time_and_none_twice():
         expected = np.mean([base.query(["good"], one) for one in own], axis=0)
         assert np.allclose(target.query(["good"], draw), expected)
     assert not np.array_equal(target.query(["good"], 0), target.query(["good"], 1))
+    assert target.query([]).shape == (0, 2)
 
 
 def test_an_averaged_target_is_asked_anew_about_every_text():

@@ -107,7 +107,7 @@ class Averaged(View):
             (text, draw * self.draws + i) for text, draw in zip(texts, draws, strict=True) for i in range(self.draws)
         ]
         rows = ask_each(self.target, [text for text, _ in each], [draw for _, draw in each])
-        mean: Array = rows.reshape(len(texts), self.draws, -1).mean(1)
+        mean: Array = rows.reshape(len(texts), self.draws, rows.shape[1]).mean(1)
         return mean
 
 
