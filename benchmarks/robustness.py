@@ -60,8 +60,8 @@ def measure(data: str, options: argparse.Namespace) -> None:
         cost = ("--fresh-draws", 100, "--workers", 2, "--backend", "int8" if method == "rsmi" else "torch")
         rsmi("attack", models[method], data, *about, *cost, *kept, "--out", file, "--resume")
         done.append(file)
-        pages = [word for name in ("report.html", "report.md") for word in ("--out", options.out / data / name)]
-        rsmi("report", *done, *pages, "--max-examples", 40)
+    pages = [word for name in ("report.html", "report.md") for word in ("--out", options.out / data / name)]
+    rsmi("report", *done, *pages, "--max-examples", 40)
 
 
 def rsmi(*words: object) -> None:
