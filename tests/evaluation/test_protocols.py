@@ -85,6 +85,9 @@ def test_calibration_finds_the_temperature_that_was_put_in():
     texts = [f"w{i}" for i in range(4000)]
     sharp = KeywordTarget({text: 3 * score for text, score in zip(texts, scores, strict=True)})
     assert calibrated_temperature(sharp, texts, labels) == pytest.approx(3.0, rel=0.1)
+    other = KeywordTarget({text: 3 * score + 1e-6 for text, score in zip(texts, scores, strict=True)})
+    found = calibrated_temperature(other, texts, labels)
+    assert found == calibrated_temperature(sharp, texts, labels)  # as with another number of threads
     with pytest.raises(LabelError, match="got 'other'"):
         calibrated_temperature(sharp, ["w1"], ["other"])
 

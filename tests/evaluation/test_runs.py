@@ -36,6 +36,16 @@ def test_an_input_survives_the_worst_case_if_it_survives_every_run():
         worst_case([])
 
 
+def test_by_majority_a_success_counts_only_where_most_fresh_draws_are_fooled():
+    often, rarely = (replace(SUCCEEDED, fresh_draws=4, fresh_flips=flips) for flips in (3, 2))
+    own = replace(run("fsssk"), records=(FAILED, often, rarely, SUCCEEDED, run("k").records[0]))
+    assert own.survived == (True, False, False, False, False)
+    assert own.survived_by_majority == (True, False, True, False, False)  # never asked again: it counts
+    other = replace(own, records=(rarely, *own.records[1:]))
+    assert worst_case([own, other]) == (False, False, False, False, False)
+    assert worst_case([own, other], by_majority=True) == (True, False, True, False, False)
+
+
 def test_mcnemar_counts_what_only_one_got_right():
     compared = mcnemar([True] * 8 + [False] * 3, [False] * 8 + [True] + [False] * 2)
     assert (compared.only_first, compared.only_second) == (8, 1)

@@ -113,14 +113,15 @@ def test_a_suite_gives_the_numbers_counted_by_hand() -> None:
     assert joint["noisy", WORST].change == 0.0
     assert counts(joint["plain", WORST].joint) == (0, 8)
     tests = {(each.attack, each.protocol): each for each in sample.comparisons}
-    assert set(tests) == {("textfooler", "paper"), ("pwws", "paper"), ("all", WORST)}
+    majority = ("all", f"{WORST}, by majority")
+    assert set(tests) == {("textfooler", "paper"), ("pwws", "paper"), ("all", WORST), majority}
     assert (tests["pwws", "paper"].result.only_first, tests["pwws", "paper"].result.only_second) == (1, 4)
     assert (tests["all", WORST].result.only_first, tests["all", WORST].result.only_second) == (0, 4)
     first = tests["textfooler", "paper"]
     assert (first.first, first.second) == ("plain", "noisy")
     assert (first.result.only_first, first.result.only_second) == (0, 5)
     assert first.result.p_value == pytest.approx(2 / 2**5)
-    assert first.adjusted == pytest.approx(3 * 2 / 2**5)
+    assert first.adjusted == pytest.approx(4 * 2 / 2**5)
     classes = dict(sample.runs[0].classes)
     assert list(classes) == ["neg", "pos"]
     assert counts(classes["pos"].accuracy) == (3, 4)
@@ -134,6 +135,21 @@ def test_the_worst_cases_of_models_are_compared_where_both_faced_the_same() -> N
     worst = [each for each in report.samples[0].comparisons if each.protocol == WORST]
     assert len(worst) == 1
     assert (worst[0].result.only_first, worst[0].result.only_second) == (2, 0)
+
+
+def test_the_worst_case_by_majority_spares_what_no_run_fools_on_most_draws() -> None:
+    plain = [run("sf", model="a", attack=attack) for attack in ("x", "y")]
+    flips = {"x": (80, 20), "y": (100, 50)}  # of a hundred draws, text by text
+    noisy = [
+        run("", model="b", attack=attack, records=[record("s", n, fresh_draws=100, fresh_flips=k) for n, k in own])
+        for attack, own in ((attack, enumerate(ks)) for attack, ks in flips.items())
+    ]
+    (sample,) = Report.from_runs([*plain, *noisy]).samples
+    joint = {(each.model, each.protocol): each for each in sample.protocols}
+    assert (counts(joint["b", WORST].joint), counts(joint["b", WORST].by_majority)) == ((0, 2), (1, 2))
+    assert counts(joint["a", WORST].by_majority) == counts(joint["a", WORST].joint) == (1, 2)  # not asked again
+    test = next(each for each in sample.comparisons if each.protocol == f"{WORST}, by majority")
+    assert (test.result.only_first, test.result.only_second) == (0, 0)
 
 
 def test_warnings_tell_what_cannot_be_believed_or_compared() -> None:

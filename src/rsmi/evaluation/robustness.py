@@ -78,7 +78,7 @@ class Robustness:
             fresh_flips=Share(
                 count=sum(record.fresh_flips for record in redrawn), total=sum(record.fresh_draws for record in redrawn)
             ),
-            majority_flips=sum(2 * record.fresh_flips > record.fresh_draws for record in redrawn),
+            majority_flips=sum(map(flips_majority, redrawn)),
             budget_hit=sum(record.budget_hit for record in records),
         )
 
@@ -89,6 +89,11 @@ class Robustness:
         return {
             name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()
         }
+
+
+def flips_majority(record: AttackRecord) -> bool:
+    """Whether a success fools on most fresh draws; one that was not asked about again counts as such."""
+    return not record.fresh_draws or 2 * record.fresh_flips > record.fresh_draws
 
 
 def _mean(values: Sequence[float]) -> float:

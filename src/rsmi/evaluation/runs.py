@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from rsmi.errors import DataError
 from rsmi.evaluation.attacking import read_run
 from rsmi.evaluation.recordfile import check_complete, read_header
-from rsmi.evaluation.robustness import Robustness, Share
+from rsmi.evaluation.robustness import Robustness, Share, flips_majority
 from rsmi.records import AttackRecord
 
 
@@ -103,6 +103,14 @@ class Run:
         """Whether each input was answered right before and after the attack."""
         return tuple(record.outcome == "failed" for record in self.records)
 
+    @property
+    def survived_by_majority(self) -> tuple[bool, ...]:
+        """The same where a success counts only if it fools on most fresh draws, or was not asked about again."""
+        return tuple(
+            record.outcome == "failed" or (record.outcome == "succeeded" and not flips_majority(record))
+            for record in self.records
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -127,15 +135,21 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
     return Comparison(only_first=only_first, only_second=only_second, p_value=p_value)
 
 
-def worst_case(runs: Iterable[Run]) -> tuple[bool, ...]:
-    """Whether each input survived every one of the runs, which must be of one model on one sample."""
+def worst_case(runs: Iterable[Run], *, by_majority: bool = False) -> tuple[bool, ...]:
+    """Whether each input survived every one of the runs, which must be of one model on one sample.
+
+    Args:
+        runs: The runs.
+        by_majority: Whether successes count only if they fool on most fresh draws.
+    """
     runs = list(runs)
     if not runs:
         raise DataError("expected at least one run, got none")
     others = [run.source for run in runs if (run.identity, run.inputs) != (runs[0].identity, runs[0].inputs)]
     if others:
         raise DataError(f"{others[0]}: expected the same model and sample as in {runs[0].source}, got others")
-    return tuple(all(each) for each in zip(*(run.survived for run in runs), strict=True))
+    survived = (run.survived_by_majority if by_majority else run.survived for run in runs)
+    return tuple(all(each) for each in zip(*survived, strict=True))
 
 
 def share_of(survived: Sequence[bool]) -> Share:

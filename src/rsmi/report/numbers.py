@@ -149,6 +149,9 @@ class ProtocolNumbers:
     change: float | None
     """How far that lies from the same under `paper`; None where the model was not attacked so."""
     survived: tuple[bool, ...]
+    by_majority: Share
+    """The same where a success counts only if it fools on most fresh draws; all do if the model is not random."""
+    survived_by_majority: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +211,7 @@ def compare_protocols(runs: Sequence[Run], names: Sequence[str]) -> tuple[Protoc
 
 
 def _protocol_numbers(name: str, runs: list[Run], base: Share | None) -> ProtocolNumbers:
-    survived = worst_case(runs)
+    survived, by_majority = worst_case(runs), worst_case(runs, by_majority=True)
     joint = share_of(survived)
     return ProtocolNumbers(
         model=runs[0].model,
@@ -217,6 +220,8 @@ def _protocol_numbers(name: str, runs: list[Run], base: Share | None) -> Protoco
         joint=joint,
         change=None if base is None else joint.value - base.value,
         survived=survived,
+        by_majority=share_of(by_majority),
+        survived_by_majority=by_majority,
     )
 
 
@@ -237,7 +242,11 @@ def compare_models(
     several = len({(run.attack, run.protocol) for run in runs}) > 1  # otherwise it is the test above
     worst = [each for each in protocols if each.protocol == WORST and each.model not in spared]
     for first, second in combinations(worst if several else (), 2):
-        pairs.append(("all", WORST, first.model, second.model, mcnemar(first.survived, second.survived)))
+        names = first.model, second.model
+        pairs.append(("all", WORST, *names, mcnemar(first.survived, second.survived)))
+        if any(run.redrawn for run in runs):
+            compared = mcnemar(first.survived_by_majority, second.survived_by_majority)
+            pairs.append(("all", f"{WORST}, by majority", *names, compared))
     adjusted = holm([result.p_value for *_, result in pairs])
     return tuple(
         PairedTest(attack=attack, protocol=protocol, first=first, second=second, result=result, adjusted=value)
@@ -271,7 +280,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Comparison):
         return asdict(value)
     if hasattr(value, "__dataclass_fields__"):
-        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__ if name != "survived"}
+        return {
+            name: plain(getattr(value, name)) for name in value.__dataclass_fields__ if not name.startswith("survived")
+        }
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     if isinstance(value, dict):

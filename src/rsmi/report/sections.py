@@ -75,6 +75,9 @@ def _cards(sample: Sample) -> str:
         if paper and change is not None:
             moved = wording.number(100 * change, sign=True).text
             steps.append(f"<dt>paper to worst case</dt><dd>{moved} points</dd>")
+        if any(run.redrawn for run in sample.runs if run.model == model):
+            standing = wording.percent(own[WORST].by_majority).text
+            steps.append(f"<dt>worst case, by majority of fresh draws</dt><dd>{standing} %</dd>")
         steps.append(f"<dt>runs</dt><dd>{sum(run.model == model for run in sample.runs)}</dd>")
         said = f"{model}: {clean} % before, {worst} % in the worst case"
         cards.append(
