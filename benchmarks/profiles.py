@@ -3,9 +3,10 @@ r"""What noise, masks and votes cost and protect, and the profiles `fast`, `bala
     RSMI_DATA=... RSMI_MODELS=... python benchmarks/profiles.py --work runs/profiles --out results/profiles
 
 Every setting is trained on three data sets with two encoders and attacked on dev texts with PWWS and DeepWordBug; a
-text counts as robust if it is right under both. The rule below then names the profiles, and what it names is attacked
-once more, on test texts. Whatever is finished is left alone, so that an interrupted run goes on. Writes records,
-profiles.json, trade-off.svg and README.md.
+text counts as robust if it is right under both. Under attack, copies are classified in 8 bits, and of a text the first
+24 words are read. The rule below then names the profiles, and what it names is attacked once more, on test texts.
+Whatever is finished is left alone, so that an interrupted run goes on. Writes records, profiles.json, trade-off.svg and
+README.md.
 """
 
 import argparse
@@ -34,8 +35,8 @@ ATTACKS = ("pwws", "deepwordbug")
 ENCODERS = {"minilm": "minilm", "granite-30m": "roberta-granite-30m"}
 DATA = {"mr": "mr", "ag_news": "ag_news", "sms_spam": "sms_spam.csv.gz"}
 TRAINING = ("--limit", 1500, "--epochs", 2, "--max-length", 64, "--group-by-length")
-JUDGED, TIMED, REPEATS, WORDS = 300, 32, 5, 40
-"""Texts of the accuracy; texts and rounds of the time; words of a text that are attacked."""
+JUDGED, TIMED, REPEATS, WORDS = 300, 32, 5, 24
+"""Texts of the accuracy; texts and rounds of the time; words of a text that are read and attacked."""
 
 
 @dataclass(frozen=True)
@@ -166,11 +167,12 @@ def attacked(model: Path, data: str, setting: Setting, split: str, num: int, fol
             max_words=WORDS,
             config=setting.asking,
             fresh_draws=20,
+            backend="torch" if setting == PLAIN else "int8",
             explained=False,
         )
         file.parent.mkdir(parents=True, exist_ok=True)
         if not complete(file, num):
-            for _ in run_job(job.open(), file):
+            for _ in run_job(job.open(), file, workers=2):
                 pass
         runs.append(Run.read(file))
     return worst_case(runs)
