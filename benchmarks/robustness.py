@@ -58,7 +58,8 @@ def measure(data: str, options: argparse.Namespace) -> None:
         about = ("--attack", attack, "--protocol", protocol, "--num", NUM[data], "--draws", 5, "--tries", 3)
         about = (*about, "--max-words", WORDS[data])
         kept = () if protocol == "paper" else ("--no-evidence",)
-        cost = ("--fresh-draws", 100, "--workers", 2, "--backend", "int8" if method == "rsmi" else "torch")
+        cost = ("--fresh-draws", 100, "--workers", 2, "--token-budget", 512)
+        cost = (*cost, "--backend", "int8" if method == "rsmi" else "torch")
         rsmi("attack", models[method], data, *about, *cost, *kept, "--out", file, "--resume")
         done.append(file)
     pages = [word for name in ("report.html", "report.md") for word in ("--out", options.out / data / name)]

@@ -282,7 +282,6 @@ class Tiny:
     ) -> Smoothed:
         return Smoothed(
             self.encoder,
-            self.encoder,
             NoisePlan(layers, std, embedding_std),
             mask_token_id(self.tokenizer),
             self.tokenizer.pad_token_id,

@@ -20,7 +20,7 @@ from rsmi.errors import LabelError, NotFittedError
 from rsmi.estimator import Certifying, PipelineStyle, SettingsEstimator
 from rsmi.guard import Guarding
 from rsmi.method import checkpoint
-from rsmi.method.backends import open_voter
+from rsmi.method.backends import open_runner
 from rsmi.method.encoder import Encoder
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
@@ -55,15 +55,15 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
             on every call, so that an attacker cannot foresee it.
         device: A torch device; by default a GPU if there is one.
         dtype: Type of the weights: "float32", "bfloat16" or "float16".
-        backend: How the copies that vote are computed: "torch", "int8" (8-bit weights and activations, on a CPU:
-            faster, and some votes differ) or "compile" (torch.compile). Gradients are always torch's own.
-        token_budget: Tokens of one forward pass; lower it if memory runs out. By default 2048 on a CPU, whose caches
-            hold no more, and 8192 on a GPU.
+        backend: How copies and the gradients behind masks are computed: "torch", "int8" (weights, activations and
+            gradients in 8 bits, on a CPU: faster, and some votes and masks differ) or "compile" (torch.compile).
+        token_budget: Tokens of one forward pass; lower it if memory runs out. By default 2048 on a CPU, 1024 with
+            one thread, since caches hold no more, and on a GPU what its memory holds.
         progress: Show a progress bar on stderr; by default for 100 texts or more, on a terminal.
     """
 
     training_: dict[str, Any]
-    _made_voter: tuple[str, Encoder] | None = None
+    _made_runner: tuple[str, Encoder] | None = None
 
     def __init__(
         self,
@@ -172,12 +172,12 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     def engine(self, draw: int = 0) -> Engine:
         """Return the loaded model with the settings in force, for what needs more than answers: white-box attacks."""
         self._require_fitted()
-        return self._engine(self._loaded, draw, self._voter())
+        return self._engine(self._loaded, draw, self._runner())
 
     def with_config(self, config: RsmiConfig) -> RsmiClassifier:
         """Return a classifier with other settings of the method and the same weights: shared, not copied."""
         other = copy.copy(self)
-        other.config, other._lock, other._made_voter = config, self._lock, self._made_voter  # one model, one lock
+        other.config, other._lock, other._made_runner = config, self._lock, self._made_runner  # one model, one lock
         return other
 
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
@@ -243,16 +243,16 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
         outcomes = self.engine().outcomes(texts, detail)
         yield from tqdm(outcomes, "classify", total, unit="text", disable=not shown, dynamic_ncols=True)
 
-    def _engine(self, loaded: Pretrained, draw: int = 0, voter: Encoder | None = None) -> Engine:
+    def _engine(self, loaded: Pretrained, draw: int = 0, runner: Encoder | None = None) -> Engine:
         seed = None if self.seed is None else drawn(as_count(self.seed, "seed", 0), draw)
         own = loaded.encoder.token_budget
         budget = own if self.token_budget is None else as_count(self.token_budget, "token_budget", 1)
-        return Engine(loaded, voter or loaded.encoder, self.config_, seed, budget, self._table(), self._lock)
+        return Engine(loaded, runner or loaded.encoder, self.config_, seed, budget, self._table(), self._lock)
 
-    def _voter(self) -> Encoder:
-        if self._made_voter is None or self._made_voter[0] != self.backend:  # once, not on every call
-            self._made_voter = (self.backend, open_voter(self._loaded.encoder, self.backend))
-        return self._made_voter[1]
+    def _runner(self) -> Encoder:
+        if self._made_runner is None or self._made_runner[0] != self.backend:  # once, not on every call
+            self._made_runner = (self.backend, open_runner(self._loaded.encoder, self.backend))
+        return self._made_runner[1]
 
     def _table(self) -> SynonymTable | None:
         if isinstance(self.synonyms, (str, Path)):
@@ -287,7 +287,7 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
 
     def _adopt(self, loaded: Pretrained, classes: tuple[Label, ...]) -> None:
         self._loaded = loaded
-        self._made_voter = None
+        self._made_runner = None
         self.classes_ = np.array(classes)
         self.training_ = getattr(self, "training_", {})
 

@@ -55,7 +55,7 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_made_voter")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_made_runner")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

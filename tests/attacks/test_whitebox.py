@@ -15,6 +15,7 @@ from rsmi.attacks.hotflip import HotFlip
 from rsmi.attacks.whitebox import GradientView, Margin, Question, cross_entropy, engine_of
 from rsmi.config import RsmiConfig
 from rsmi.errors import UnsupportedModelError
+from rsmi.method.backends import open_runner
 from rsmi.method.encoder import open_encoder
 from rsmi.method.engine import Engine
 from rsmi.method.inference import infer
@@ -39,10 +40,11 @@ def config_of(variant="rsmi", **settings):
     return replace(RsmiConfig(**own).as_variant(variant), **settings)
 
 
-def engine(family, config, model=None, token_budget=4096, synonyms=None):
+def engine(family, config, model=None, token_budget=4096, synonyms=None, backend="torch"):
     model = tiny_model(family) if model is None else model
     loaded = Pretrained(open_encoder(model), tiny_tokenizer(family), new_head=False)
-    return Engine(loaded, loaded.encoder, config, 0, token_budget, synonyms, threading.RLock())
+    runner = open_runner(loaded.encoder, backend)
+    return Engine(loaded, runner, config, 0, token_budget, synonyms, threading.RLock())
 
 
 def view(family, config, loss=cross_entropy, **settings):
@@ -91,8 +93,9 @@ def test_without_noise_and_masks_it_is_the_gradient_of_the_plain_model(family):
     ],
     ids=str,
 )
-def test_a_draw_is_a_copy_that_the_defense_would_classify(family, settings):
-    own = view(family, config_of(**{**settings, **ONE_VOTE}))
+@pytest.mark.parametrize("backend", ["torch", "int8"])
+def test_a_draw_is_a_copy_that_the_defense_would_classify(family, settings, backend):
+    own = view(family, config_of(**{**settings, **ONE_VOTE}), backend=backend)
     (losses,) = own.losses([Question(TEXT, 1, keys(5))])
     expected = [-np.log(outcome(own, TEXT, key).decision.probabilities[1]) for key in keys(5)]
     np.testing.assert_allclose(losses.numpy(), expected, rtol=1e-4, atol=1e-5)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rsmi.attacks.catalogue import ATTACKS
+from rsmi.config import Method
 from rsmi.errors import ConfigError, MissingResourceError
 from rsmi.experiments.costs import cost_of
 from rsmi.experiments.items import items_of
@@ -85,3 +87,19 @@ def test_a_missing_model_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_an_encoder_that_a_scale_lacks_is_refused() -> None:
     with pytest.raises(ConfigError, match="scale small: expected one of bert-base"):
         SMALL.preset(Trained(encoder="bert-large", data="imdb"))
+
+
+def test_models_read_as_many_words_in_training_as_under_attack(tmp_path: Path) -> None:
+    file = tmp_path / "long.csv"
+    file.write_text("text,label\n" + "one two three four five,a\nsix,b\n", encoding="utf-8")
+    scale = replace(SMALL, max_words=3, sources={"imdb": str(file)})
+    assert scale.load("imdb", "all").texts == ("one two three", "six")
+
+
+def test_an_encoder_may_have_learning_rates_of_its_own() -> None:
+    own = replace(SMALL.encoders["bert-base"], rates=(3e-4, 1e-3))
+    scale = replace(SMALL, encoders={**SMALL.encoders, "bert-base": own})
+    methods: tuple[Method, ...] = ("rsmi", "finetune", "freelb")
+    models = [Trained(encoder="bert-base", data="imdb", method=method) for method in methods]
+    assert [scale.preset(model).train_config.learning_rate for model in models] == [3e-4, 1e-3, 1e-3]
+    assert [SMALL.preset(model).train_config.learning_rate for model in models] == [1e-4, 5e-5, 5e-5]

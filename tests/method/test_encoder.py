@@ -171,8 +171,9 @@ def test_a_pass_on_a_gpu_takes_what_its_memory_holds(tiny_of, monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - 2**30, free))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 * 2**30)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2 * 2**30)
-    for device, tokens in (("cpu", 2048), ("mps", 8192), ("cuda:0", 65536)):
+    for device, threads, tokens in (("cpu", 8, 2048), ("cpu", 1, 1024), ("mps", 1, 8192), ("cuda:0", 1, 65536)):
         monkeypatch.setattr(Encoder, "device", torch.device(device))
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         assert t.encoder.token_budget == tokens
     large = tokens_that_fit(free, 1024, 24, 4)
     assert large * 17 * 1024 * 24 * 4 / 3 <= free / 2 < (large + 1) * 17 * 1024 * 24 * 4 / 3

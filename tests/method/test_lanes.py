@@ -49,7 +49,7 @@ def test_masks_and_votes_are_those_of_one_lane(family, tiny_of, narrow):
     keys = [derive(i) for i in range(len(rows))]
     ballots = [Ballot(row, ((1,), (2,), ()), (key, key + 1, key + 2)) for row, key in zip(rows, keys, strict=True)]
     several = t.smoothed(token_budget=300)
-    one = replace(several, encoder=shared(t, False), voter=shared(t, False))
+    one = replace(several, encoder=shared(t, False))
     assert several.lanes(t.encoder, [len(row) for row in rows], 300).count == 2
     for own, other in zip(find_masks(several, config, rows, keys), find_masks(one, config, rows, keys), strict=True):
         assert (own.top, own.pool) == (other.top, other.pool)
@@ -64,7 +64,7 @@ def test_decisions_are_those_of_one_lane(tiny_of, narrow):
     rows, config = t.rows(TEXTS), RsmiConfig(num_masks=1, second_votes=20)
     keys = [derive(i) for i in range(len(rows))]
     several = t.smoothed(token_budget=200)
-    one = replace(several, encoder=shared(t, False), voter=shared(t, False))
+    one = replace(several, encoder=shared(t, False))
     decisions = [infer(own, config, rows, keys) for own in (several, one)]
     for own, other in zip(*decisions, strict=True):
         assert own.decision.first_votes.tolist() == other.decision.first_votes.tolist()

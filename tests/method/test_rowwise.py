@@ -63,6 +63,32 @@ def test_rows_without_numbers_stay_alone():
     assert layer(given[:0]).shape == (0, 4)
 
 
+@SIZES
+def test_the_gradient_is_the_product_of_rounded_numbers_each_row_by_itself(inputs, outputs):
+    exact, layer = layers(inputs, outputs)
+    given, pull = rows(2, 600, inputs), rows(2, 600, outputs)  # more than one part
+    pull[0, 0] *= 1000
+
+    def gradient(through: nn.Module, part: slice) -> torch.Tensor:
+        own = given[:, part].clone().requires_grad_()
+        return torch.autograd.grad((through(own) * pull[:, part]).sum(), own)[0]
+
+    found = gradient(layer, slice(None))
+    scaled = pull * layer.scale
+    scale = scaled.abs().amax(-1, keepdim=True) / 127
+    wanted = (scaled / scale).round().double() * scale.double() @ layer.weight.t().double()
+    assert torch.allclose(found.double(), wanted, rtol=1e-4, atol=1e-4 * wanted.abs().max().item())
+    assert torch.equal(gradient(layer, slice(7, 8)), found[:, 7:8])
+    wanted = gradient(exact, slice(None))
+    assert (found - wanted)[1].norm() < 0.02 * wanted[1].norm()
+
+
+def test_weights_have_no_gradient():
+    _, layer = layers(16, 4)
+    assert not list(layer.parameters())
+    assert not layer(rows(3, 16)).requires_grad
+
+
 def test_one_odd_row_costs_the_others_nothing():
     exact, layer = layers(64, 64)
     given = rows(100, 64)

@@ -110,7 +110,7 @@ def test_votes_are_those_of_the_ordinary_path(family, tiny_of):
     masks = ((1,), (2,), (1,), (1, 2), (), (2,))
     ballots = [Ballot(row, masks, tuple(derive(i, copy) for copy in range(6))) for i, row in enumerate(rows)]
     fast = collect_votes(t.smoothed(token_budget=60), ballots)
-    slow = collect_votes(replace(t.smoothed(token_budget=60), voter=plain(t)), ballots)
+    slow = collect_votes(replace(t.smoothed(token_budget=60), encoder=plain(t)), ballots)
     for one, other in zip(fast, slow, strict=True):
         assert np.allclose(one.logits, other.logits, atol=1e-5)
         assert one.ballots.tolist() == other.ballots.tolist()

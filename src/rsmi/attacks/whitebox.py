@@ -109,7 +109,7 @@ class GradientView:
 
     def __init__(self, engine: Engine, loss: Loss) -> None:
         self.engine, self.loss = engine, loss
-        self.encoder = engine.loaded.encoder
+        self.encoder = engine.runner
 
     @property
     def embeddings(self) -> Tensor:

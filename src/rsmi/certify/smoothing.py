@@ -36,8 +36,7 @@ class Smoothing(ABC):
     @property
     def smoothed(self) -> Smoothed:
         """The model itself, whatever backend answers: certificates are about the weights as they were trained."""
-        own = self.engine.smoothed
-        return replace(own, voter=own.encoder)
+        return replace(self.engine.smoothed, encoder=self.engine.loaded.encoder)
 
     @property
     @abstractmethod

@@ -43,7 +43,7 @@ def side_by_side(target: Target, wanted: int | None = None) -> int:
     """
     if wanted is not None:
         return wanted
-    on_cpu = isinstance(target, RsmiClassifier) and target.engine().voter.device.type == "cpu"
+    on_cpu = isinstance(target, RsmiClassifier) and target.engine().runner.device.type == "cpu"
     return 1 if on_cpu else TOGETHER
 
 

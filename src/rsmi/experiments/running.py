@@ -126,7 +126,7 @@ class _Log:
             "step": step.name,
             "kind": _kind(step),
             "cost": cost_of(step, self._scale),
-            "seconds": round(seconds, 1),
+            "seconds": round(seconds, 3),
         }
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

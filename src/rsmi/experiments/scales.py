@@ -32,6 +32,8 @@ class Encoder:
     """In millions, without embeddings: what a forward pass costs."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the method that suit it, where a scale has no presets."""
+    rates: tuple[float, float] | None = None
+    """Learning rates of RSMI and of all others that suit it; None for those of the scale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ class Scale:
     num: int
     """Texts attacked."""
     max_words: int
-    """Words of a text that are attacked and read."""
+    """Words of a text, or of each text of a pair, that are read, in training as under attack."""
     train_texts: int | None
     """Training texts; None for all."""
     test_texts: int | None
@@ -93,7 +95,7 @@ class Scale:
 
     def load(self, data: str, split: str) -> TextDataset:
         """Load a split of a data set."""
-        return load_data(self.sources.get(data, data), split)
+        return load_data(self.sources.get(data, data), split).cut(self.max_words)
 
     def preset(self, model: Trained) -> Preset:
         """Return base, settings and training of a model."""
@@ -108,13 +110,13 @@ class Scale:
     def _starting_point(self, model: Trained) -> Preset:
         if self.presets:
             return load_preset(f"paper/{model.encoder}/{model.data}", model.method)
-        rate = self.rates[0] if model.method == "rsmi" else self.rates[1]
+        rates = self.encoders[model.encoder].rates or self.rates
         return Preset(
             name=f"{self.name}/{model.encoder}/{model.data}",
             base=self.encoders[model.encoder].base,
             data=model.data,
             config=RsmiConfig.variant(asked_as(model.method)),
-            train_config=TrainConfig(method=model.method, learning_rate=rate),
+            train_config=TrainConfig(method=model.method, learning_rate=rates[model.method != "rsmi"]),
         )
 
     def base(self, model: Trained) -> str:

@@ -58,12 +58,12 @@ class Encoder:
 
     @property
     def token_budget(self) -> int:
-        """Tokens of a forward pass that suit the device: a CPU loses by batches that leave its caches.
+        """Tokens of a forward pass that suit the device: a CPU loses by batches that leave the caches of its cores.
 
         A GPU loses by small ones: it gets what its free memory holds of a pass with gradients of a third of the tokens.
         """
         if self.device.type == "cpu":
-            return 2048
+            return min(2048, 1024 * torch.get_num_threads())
         if self.device.type != "cuda":
             return 8192
         free, _ = torch.cuda.mem_get_info(self.device)

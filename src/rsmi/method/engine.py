@@ -34,8 +34,8 @@ class Engine:
     """Everything a call needs, fixed for that call."""
 
     loaded: Pretrained
-    voter: Encoder
-    """What classifies the copies that vote; see `backends`."""
+    runner: Encoder
+    """The version of the model that answers; see `backends`."""
     config: RsmiConfig
     seed: int | None
     token_budget: int
@@ -161,8 +161,7 @@ class Engine:
     def smoothed(self) -> Smoothed:
         """The model with its noise."""
         return Smoothed(
-            encoder=self.loaded.encoder,
-            voter=self.voter,
+            encoder=self.runner,
             plan=self.plan,
             mask_token_id=self.mask_token_id,
             pad_token_id=self.loaded.tokenizer.pad_token_id,

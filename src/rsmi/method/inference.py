@@ -161,7 +161,7 @@ def _last_step(config: RsmiConfig, votes: int, detail: Detail) -> VotesWanted:
 
 def _prefixes(smoothed: Smoothed, config: RsmiConfig) -> Prefixes | None:
     """Return what remembers the states of rows, unless every copy is a row of its own."""
-    return Prefixes(smoothed) if has_prefix(smoothed.voter, smoothed.plan) and not config.draws_words else None
+    return Prefixes(smoothed) if has_prefix(smoothed.encoder, smoothed.plan) and not config.draws_words else None
 
 
 def _vote(

@@ -9,7 +9,7 @@ import time
 _malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 
 
-_PAUSE = 0.5  # seconds: the call takes milliseconds, a tenth of a small batch
+_PAUSE = 5.0  # seconds: what was handed back must be fetched again, page by page
 
 
 class _Keeper:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -20,7 +22,8 @@ def quantise(model: nn.Module) -> None:
 class RowwiseInt8Linear(nn.Module):
     """A linear layer with 8-bit weights, scaled by output, and inputs scaled row by row as they come.
 
-    Products are summed as integers, exactly, so that neither the batch nor the number of threads changes a row.
+    Products are summed as integers, exactly, so that neither the batch nor the number of threads changes a row. So are
+    those of the gradient at the inputs, whose rows are scaled in the same way; weights have none.
     PyTorch's dynamic quantisation takes one scale for all rows instead: texts then answer by the batch around them, and
     one odd row costs all others precision.
     """
@@ -43,18 +46,38 @@ class RowwiseInt8Linear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the layer's outputs, (..., outputs)."""
-        rows = inputs.reshape(-1, self.in_features)
-        outputs = rows.new_empty(len(rows), self.out_features)
-        for start in range(0, len(rows), _TOGETHER):
-            few, into = rows[start : start + _TOGETHER], outputs[start : start + _TOGETHER]
-            scale = _scale(few)
-            sums = torch._int_mm(_rounded(few, scale), self.weight)
-            into.copy_(sums).mul_(scale).mul_(self.scale).add_(self.bias)
-        return outputs.view(*inputs.shape[:-1], self.out_features)
+        outputs: Tensor = _Product.apply(inputs, self.weight, self.scale, self.bias)  # type: ignore[no-untyped-call]
+        return outputs
 
     def extra_repr(self) -> str:
         """Describe the layer where a model is printed."""
         return f"in_features={self.in_features}, out_features={self.out_features}"
+
+
+class _Product(torch.autograd.Function):
+    """The product and its derivative by the inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(weight, scale)
+        product = _by_parts(inputs, weight)
+        return torch.addcmul(bias, product, scale, out=product)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        weight, scale = ctx.saved_tensors
+        return _by_parts(gradient * scale, weight.t()), None, None, None
+
+
+def _by_parts(inputs: Tensor, weight: Tensor) -> Tensor:
+    """Return the product of rows, rounded each by itself, (..., inputs), and 8-bit weights, (inputs, outputs)."""
+    rows = inputs.reshape(-1, inputs.shape[-1])
+    outputs = rows.new_empty(len(rows), weight.shape[1])
+    for start in range(0, len(rows), _TOGETHER):
+        few, into = rows[start : start + _TOGETHER], outputs[start : start + _TOGETHER]
+        scale = _scale(few)
+        into.copy_(torch._int_mm(_rounded(few, scale), weight)).mul_(scale)
+    return outputs.view(*inputs.shape[:-1], weight.shape[1])
 
 
 def _scale(rows: Tensor) -> Tensor:

@@ -27,9 +27,7 @@ class Smoothed:
     """A classifier with its noise: what turns rows of tokens into random logits."""
 
     encoder: Encoder
-    """What gradients are taken of."""
-    voter: Encoder
-    """What classifies the copies that vote: the same, or a faster version of it without gradients."""
+    """What classifies the copies that vote, and what gradients are taken of; see `backends`."""
     plan: NoisePlan
     mask_token_id: int
     pad_token_id: int
@@ -119,7 +117,7 @@ class Prefixes:
 
     def _computed(self, rows: Sequence[Encoded]) -> torch.Tensor:
         smoothed = self._smoothed
-        states = state_before_noise(smoothed.voter, smoothed.plan, smoothed.batch(rows))
+        states = state_before_noise(smoothed.encoder, smoothed.plan, smoothed.batch(rows))
         for row, state in zip(rows, states, strict=True):
             if len(row) <= self._room:
                 self._room -= len(row)
@@ -160,14 +158,14 @@ def _classify(
         places, which = distinct(row.identity for row in rows)
         if len(places) < len(rows):
             return _classify(smoothed, [rows[i] for i in places], [keys[i] for i in places], None)[which]
-    lanes = smoothed.lanes(smoothed.voter, [len(row) for row in rows], smoothed.token_budget)
+    lanes = smoothed.lanes(smoothed.encoder, [len(row) for row in rows], smoothed.token_budget)
     groups = side_by_side(rows, lanes.token_budget)
 
     def classify(group: Sequence[int]) -> torch.Tensor:
         with torch.inference_mode():
             return _classify_group(smoothed, [rows[i] for i in group], [keys[i] for i in group], prefixes)
 
-    with evaluating(smoothed.voter.model):
+    with evaluating(smoothed.encoder.model):
         logits = torch.cat(each(classify, groups, lanes)).double().cpu().numpy()  # the only wait for a GPU
     if not np.isfinite(logits).all():  # argmax would quietly vote for the first class
         raise UnsupportedModelError(
@@ -186,6 +184,6 @@ def _classify_group(
     own = [rows[i] for i in places]
     source = smoothed.source(keys, [len(row) for row in rows])
     states = None if prefixes is None else prefixes.of(own)
-    logits = noisy_copies(smoothed.voter, smoothed.plan, smoothed.batch(own), which, source, states)
+    logits = noisy_copies(smoothed.encoder, smoothed.plan, smoothed.batch(own), which, source, states)
     return_free_memory()
     return logits
