@@ -23,8 +23,8 @@ from rsmi.experiments.scales import SMALL, Scale
 from rsmi.experiments.specs import Trained, changes
 from rsmi.experiments.training import train
 
-MASKS, DATA, POINTS = (1, 2, 3), ("imdb", "ag_news", "qnli"), 2.0
-RATES = {"roberta-base": (5e-5, 1e-4, 3e-4), "t5-large": (1e-4, 3e-4, 1e-3)}
+MASKS, DATA, POINTS = (1, 2), ("imdb", "ag_news", "qnli"), 2.0
+RATES = {"roberta-base": (1e-4, 3e-4), "t5-large": (3e-4, 1e-3)}
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from rsmi.errors import ConfigError
 from rsmi.experiments.items import ITEMS, items_of
 from rsmi.experiments.running import steps_of
 from rsmi.experiments.scales import PAPER, SCALES, SMALL, Scale
-from rsmi.experiments.specs import Attacked, Trained, augmenting, changes, needs, variant
+from rsmi.experiments.specs import Attacked, Measured, Trained, augmenting, changes, needs, variant
 
 
 @pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
@@ -32,6 +34,14 @@ def test_a_model_is_trained_once_whatever_number_of_tables_needs_it() -> None:
     own = Trained(encoder="bert-base", data="imdb")
     assert sum(step == own for step in steps) == 1
     assert sum(isinstance(step, Attacked) and step.model == own for step in steps) >= 3
+
+
+@pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
+def test_all_that_a_model_is_attacked_for_is_done_before_the_next_is_trained(scale: Scale) -> None:
+    used = [step if isinstance(step, Trained) else step.model for step in steps_of(items_of("all"), scale)
+            if not isinstance(step, Measured)]  # fmt: skip
+    changes_of_model = sum(first != second for first, second in pairwise(used))
+    assert changes_of_model == len(set(used)) - 1
 
 
 def test_advaug_needs_an_attack_on_training_texts_of_the_fine_tuned_model() -> None:

@@ -112,7 +112,10 @@ def augmenting(model: Trained) -> Attacked:
 
 
 def ordered(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Return the steps with all that they need, each once, after what it needs."""
+    """Return the steps with all that they need, each once, after what it needs, and all that one model is for together.
+
+    So a run that stops between two models leaves nothing to do for which weights must be trained again.
+    """
     found: dict[Step, None] = {}
 
     def add(step: Step) -> None:
@@ -123,7 +126,14 @@ def ordered(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
     for step in steps:
         add(step)
-    return tuple(found)
+    places = {step: place for place, step in enumerate(found) if isinstance(step, Trained)}
+    return tuple(sorted(found, key=lambda step: max((places.get(model, 0) for model in _models_of(step)), default=0)))
+
+
+def _models_of(step: Step) -> tuple[Trained, ...]:
+    if isinstance(step, Trained):
+        return (step,)
+    return (step.model,) if isinstance(step, Attacked) else step.models
 
 
 def _words(settings: Changes) -> tuple[str, ...]:
