@@ -56,6 +56,7 @@ def test_an_item_runs_from_nothing_to_its_page(item: str, make: Make) -> None:
     assert [progress.number for progress in told] == list(range(1, len(told) + 1))
     page = page_of(item, made[0]).read_text(encoding="utf-8")
     assert ITEMS[item].title in page
+    assert "learning rates 0.01 (RSMI) and 0.01" in page
     verdicts = json.loads((made[0].folder / "verdicts.json").read_text(encoding="utf-8"))
     assert {own["status"] for own in verdicts[item]} <= {"reproduced", "not reproduced", "undecided"}
 

@@ -164,7 +164,8 @@ def forward_calls(t: Tiny, run) -> tuple[int, int]:
     return len(rows), sum(rows)
 
 
-def test_copies_of_all_texts_share_forward_passes(tiny_of):
+def test_copies_of_all_texts_share_forward_passes(tiny_of, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # with two, every lane makes passes of its own
     t = tiny_of("bert")
     texts = some_texts(60, 3, 12, seed=3)
     result = outcomes(t, SMALL, texts)

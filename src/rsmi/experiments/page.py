@@ -14,6 +14,7 @@ from rsmi.experiments.items import Item
 from rsmi.experiments.layouts import Drawing
 from rsmi.experiments.results import Results
 from rsmi.experiments.running import steps_of
+from rsmi.experiments.scales import Scale
 from rsmi.report.markdown import escape, markdown_table
 from rsmi.writing import write_text
 
@@ -77,7 +78,7 @@ def _about(results: Results) -> list[str]:
     return [
         f"Made by `rsmi reproduce all --scale {scale.name}`. Encoders: {encoders}. {trained}, {scale.num} inputs "
         f"attacked, the first {scale.max_words} words of each; settings that differ from the paper's: "
-        f"{_plain(scale.settings) or 'none'}; training: {_plain(scale.training) or 'the presets'}. "
+        f"{_plain(scale.settings) or 'none'}{_own(scale)}; training: {_plain(scale.training) or 'the presets'}. "
         f"Copies of randomised models are computed by the backend {scale.backend}. {software}.",
     ]
 
@@ -89,6 +90,15 @@ def _versions(results: Results) -> dict[str, str | None]:
         return versions()
     found: dict[str, str | None] = json.loads(files[0].read_text(encoding="utf-8"))["versions"]
     return found
+
+
+def _own(scale: Scale) -> str:
+    """Return the settings of single methods and the learning rates, where a scale has such."""
+    told = [f"{method}: {_plain(own)}" for method, own in scale.own_settings.items()]
+    if not scale.presets:
+        rates = {"": scale.rates} | {f" of {own.label}": own.rates for own in scale.encoders.values() if own.rates}
+        told += [f"learning rates{name} {rsmi:g} (RSMI) and {others:g}" for name, (rsmi, others) in rates.items()]
+    return "".join(f"; {words}" for words in told)
 
 
 def _plain(values: Any) -> str:
