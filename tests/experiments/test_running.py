@@ -15,7 +15,8 @@ from rsmi.experiments.items import ITEMS, items_of
 from rsmi.experiments.page import judged_items, write_page
 from rsmi.experiments.results import Results
 from rsmi.experiments.running import Progress, open_steps, reproduce, steps_of
-from rsmi.experiments.scales import PAPER, SMALL, Scale, smoke
+from rsmi.experiments.scale import Scale
+from rsmi.experiments.scales import PAPER, SMALL, smoke
 from rsmi.experiments.specs import Attacked, Trained
 from rsmi.experiments.tiny import write_data, write_models
 

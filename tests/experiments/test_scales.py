@@ -13,7 +13,8 @@ from rsmi.errors import ConfigError, MissingResourceError
 from rsmi.experiments.costs import cost_of
 from rsmi.experiments.items import items_of
 from rsmi.experiments.running import steps_of
-from rsmi.experiments.scales import PAPER, SMALL, Scale
+from rsmi.experiments.scale import Learning, Scale
+from rsmi.experiments.scales import PAPER, SMALL
 from rsmi.experiments.specs import Attacked, Trained, changes
 
 
@@ -103,3 +104,13 @@ def test_an_encoder_may_have_learning_rates_of_its_own() -> None:
     models = [Trained(encoder="bert-base", data="imdb", method=method) for method in methods]
     assert [scale.preset(model).train_config.learning_rate for model in models] == [3e-4, 1e-3, 1e-3]
     assert [SMALL.preset(model).train_config.learning_rate for model in models] == [1e-4, 5e-5, 5e-5]
+
+
+def test_a_data_set_may_be_learnt_in_a_way_of_its_own() -> None:
+    scale = replace(SMALL, harder={"qnli": Learning(texts=4000, epochs=3, rates=(2e-4, 1e-4))})
+    models = [Trained(encoder="bert-base", data=data, method="finetune") for data in ("imdb", "qnli")]
+    settings = [scale.preset(model).train_config for model in models]
+    assert [(own.learning_rate, own.epochs) for own in settings] == [(5e-5, 2), (1e-4, 3)]
+    assert scale.preset(replace(models[1], method="rsmi")).train_config.learning_rate == 2e-4
+    assert [scale.texts_of(data) for data in ("imdb", "qnli")] == [2000, 4000]
+    assert scale.told_texts() == "2,000 training texts (qnli: 4,000, 3 epochs)"

@@ -9,7 +9,8 @@ import pytest
 from rsmi.errors import ConfigError
 from rsmi.experiments.items import ITEMS, items_of
 from rsmi.experiments.running import steps_of
-from rsmi.experiments.scales import PAPER, SCALES, SMALL, Scale
+from rsmi.experiments.scale import Scale
+from rsmi.experiments.scales import PAPER, SCALES, SMALL
 from rsmi.experiments.specs import Attacked, Measured, Trained, augmenting, changes, needs, variant
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rsmi.experiments.items import Item
     from rsmi.experiments.results import Results
     from rsmi.experiments.running import Progress
-    from rsmi.experiments.scales import Scale
+    from rsmi.experiments.scale import Scale
     from rsmi.experiments.specs import Step
     from rsmi.records import AttackRecord
 
@@ -156,7 +156,7 @@ def _plan(items: Sequence[Item], scale: Scale, teraflops: float) -> None:
         costs[kind] += int(cost_of(step, scale))
     for encoder in scale.encoders.values():
         typer.echo(f"encoder     {encoder.base} ({encoder.label})")
-    typer.echo(f"inputs      {scale.num} attacked, {scale.train_texts or 'all'} training texts")
+    typer.echo(f"inputs      {scale.num} attacked, {scale.told_texts()}")
     for kind, count in counts.items():
         hours = duration(costs[kind] / (teraflops * 1e12))
         typer.echo(f"{kind:11} {count} steps, {costs[kind] / 1e15:,.1f} PFLOP, {hours} at {teraflops:g} TFLOP/s")

@@ -7,7 +7,7 @@ from typing import Final
 from rsmi.config import RsmiConfig
 from rsmi.evaluation.suite import PAPER_ATTACKS
 from rsmi.experiments.paper import figure_of
-from rsmi.experiments.scales import Scale
+from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Attacked, Measured, Step, Trained
 from rsmi.settings import updated
 
@@ -22,7 +22,7 @@ _BACKWARD, _ESCALATED = 2.0, 0.3  # of a forward pass, without gradients of weig
 def cost_of(step: Step, scale: Scale) -> float:
     """Return floating-point operations, roughly; the paper's own counts of queries stand for ours."""
     if isinstance(step, Trained):
-        texts = min(_TRAIN.get(step.data, 10_000), scale.train_texts or 10**9)
+        texts = min(_TRAIN.get(step.data, 10_000), scale.texts_of(step.data) or 10**9)
         epochs = scale.preset(step).train_config.epochs
         return texts * epochs * _UPDATE[step.method] * _forward(step, scale)
     if isinstance(step, Attacked):

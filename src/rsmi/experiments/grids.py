@@ -8,7 +8,7 @@ from typing import Final
 from rsmi.config import Method
 from rsmi.evaluation.analyses import copies_settings
 from rsmi.evaluation.suite import PAPER_ATTACKS
-from rsmi.experiments.scales import Scale
+from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Attacked, Changes, Measured, Step, Trained, changes, variant
 
 COMPARED: Final = ("imdb", "ag_news")

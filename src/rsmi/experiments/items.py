@@ -9,7 +9,7 @@ from typing import Final
 from rsmi.errors import ConfigError
 from rsmi.experiments import claims, grids, layouts, sheets
 from rsmi.experiments.results import Results
-from rsmi.experiments.scales import Scale
+from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Step
 from rsmi.report.wording import Table
 from rsmi.settings import nearest

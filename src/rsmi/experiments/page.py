@@ -14,7 +14,7 @@ from rsmi.experiments.items import Item
 from rsmi.experiments.layouts import Drawing
 from rsmi.experiments.results import Results
 from rsmi.experiments.running import steps_of
-from rsmi.experiments.scales import Scale
+from rsmi.experiments.scale import Scale
 from rsmi.report.markdown import escape, markdown_table
 from rsmi.writing import write_text
 
@@ -73,12 +73,12 @@ def page_lines(
 def _about(results: Results) -> list[str]:
     scale = results.scale
     encoders = "; ".join(f"{own.label} for {role}" for role, own in scale.encoders.items())
-    trained = "all training texts" if scale.train_texts is None else f"{scale.train_texts:,} training texts"
     software = ", ".join(f"{name} {version}" for name, version in _versions(results).items() if version)
     return [
-        f"Made by `rsmi reproduce all --scale {scale.name}`. Encoders: {encoders}. {trained}, {scale.num} inputs "
-        f"attacked, the first {scale.max_words} words of each; settings that differ from the paper's: "
-        f"{_plain(scale.settings) or 'none'}{_own(scale)}; training: {_plain(scale.training) or 'the presets'}. "
+        f"Made by `rsmi reproduce all --scale {scale.name}`. Encoders: {encoders}. {scale.told_texts()}, "
+        f"{scale.num} inputs attacked, the first {scale.max_words} words of each; "
+        f"settings that differ from the paper's: {_plain(scale.settings) or 'none'}{_own(scale)}; "
+        f"training: {_plain(scale.training) or 'the presets'}. "
         f"Copies of randomised models are computed by the backend {scale.backend}. {software}.",
     ]
 
@@ -97,6 +97,7 @@ def _own(scale: Scale) -> str:
     told = [f"{method}: {_plain(own)}" for method, own in scale.own_settings.items()]
     if not scale.presets:
         rates = {"": scale.rates} | {f" of {own.label}": own.rates for own in scale.encoders.values() if own.rates}
+        rates |= {f" on {data}": own.rates for data, own in scale.harder.items()}
         told += [f"learning rates{name} {rsmi:g} (RSMI) and {others:g}" for name, (rsmi, others) in rates.items()]
     return "".join(f"; {words}" for words in told)
 

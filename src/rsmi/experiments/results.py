@@ -11,7 +11,7 @@ from typing import Any
 from rsmi.errors import DataError
 from rsmi.evaluation.attacking import read_run
 from rsmi.evaluation.runs import Run
-from rsmi.experiments.scales import Scale
+from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Attacked, Measured, Step, Trained
 from rsmi.writing import write_text
 

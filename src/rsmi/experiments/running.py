@@ -16,7 +16,7 @@ from rsmi.experiments.costs import cost_of
 from rsmi.experiments.items import Item
 from rsmi.experiments.measures import measure
 from rsmi.experiments.results import Results
-from rsmi.experiments.scales import Scale
+from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Attacked, Step, Trained, needs, ordered
 from rsmi.experiments.training import train
 from rsmi.method.checkpoint import is_checkpoint

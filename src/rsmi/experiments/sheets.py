@@ -81,8 +81,7 @@ def table10(results: Results) -> list[Table]:
         sizes = ("train", "dev", "test", "classes")
         cells = (beside(f"{found[name]:,}", "", paper[place], 0) for place, name in enumerate(sizes))
         rows.append((word(data), *cells, word(str(found["source"]))))
-    used = "all of it" if results.scale.train_texts is None else f"{results.scale.train_texts:,} texts of it"
-    caption = f"Training uses {used}; in round brackets: the paper's"
+    caption = f"Training uses {results.scale.told_texts()}; in round brackets: the paper's"
     return [Table(caption, ("Data", "Train", "Dev", "Test", "Classes", "Source"), (("", tuple(rows)),))]
 
 

@@ -12,7 +12,7 @@ from rsmi.data import TextDataset
 from rsmi.errors import TrainingError
 from rsmi.evaluation.running import versions
 from rsmi.experiments.results import Results
-from rsmi.experiments.scales import Scale
+from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Trained, augmenting
 from rsmi.method.checkpoint import is_checkpoint
 from rsmi.method.substitution import SynonymTable
@@ -77,9 +77,10 @@ def train(model: Trained, results: Results, folder: Path) -> dict[str, Any]:
 
 def _texts(model: Trained, scale: Scale) -> tuple[TextDataset, TextDataset]:
     train_rows, dev_rows = (scale.load(model.data, split) for split in ("train", "dev"))
-    if scale.train_texts is not None:
-        train_rows = train_rows.take(min(scale.train_texts, len(train_rows)), 0)
-        dev_rows = dev_rows.take(min(_DEV_TEXTS, scale.train_texts, len(dev_rows)), 0)
+    texts = scale.texts_of(model.data)
+    if texts is not None:
+        train_rows = train_rows.take(min(texts, len(train_rows)), 0)
+        dev_rows = dev_rows.take(min(_DEV_TEXTS, texts, len(dev_rows)), 0)
     return train_rows, dev_rows
 
 
