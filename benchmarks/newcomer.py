@@ -14,9 +14,10 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from environment import ROOT, environment
 from rsmi.data import load_data
@@ -35,7 +36,7 @@ class Step:
     """The exit code to expect."""
 
 
-PIP = "pip install --quiet --disable-pip-version-check"
+PIP = "pip install -qq --disable-pip-version-check"
 TRAIN = "rsmi train mine-train.csv --limit 2000 --epochs 3"
 ATTACK = "--attack deepwordbug --num 50"
 STEPS = (
@@ -84,10 +85,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="the page")
     options = parser.parse_args()
+    about = environment()  # of the commit that is cloned
     with tempfile.TemporaryDirectory() as folder:
         own_file(Path(folder) / "mine.csv")
         typed = list(session(Path(folder)))
-    options.out.write_text(page(typed), encoding="utf-8")
+    options.out.write_text(page(typed, about), encoding="utf-8")
 
 
 def own_file(out: Path) -> None:
@@ -116,12 +118,12 @@ def session(folder: Path) -> Iterator[Typed]:
             env=kept,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             check=False,
         )
+        printed = done.stdout.decode("utf-8")  # not text=True, which takes a bar's returns for ends of lines
         if done.returncode != step.code:
-            raise SystemExit(f"expected exit code {step.code}, got {done.returncode}:\n{done.stdout}")
-        yield Typed(step, shown(done.stdout.replace(str(folder), "~")), time.monotonic() - started)
+            raise SystemExit(f"expected exit code {step.code}, got {done.returncode}:\n{printed}")
+        yield Typed(step, shown(printed.replace(str(folder), "~")), time.monotonic() - started)
 
 
 def shown(printed: str) -> str:
@@ -133,9 +135,8 @@ def shown(printed: str) -> str:
     return "\n".join(lines)
 
 
-def page(typed: list[Typed]) -> str:
+def page(typed: list[Typed], about: Mapping[str, Any]) -> str:
     """Return the transcript as Markdown."""
-    about = environment()
     found = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     lines = [
         "# A newcomer's first half hour",

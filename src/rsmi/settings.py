@@ -27,10 +27,10 @@ def by_owner(params: Mapping[str, Any], owners: Sequence[str]) -> dict[str, dict
     return found
 
 
-def nearest(given: object, known: Iterable[str]) -> str:
+def nearest(given: object, known: Iterable[str], likeness: float = 0.6) -> str:
     """Return `; did you mean 'imdb'?` for a name that was mistyped, and nothing where no known one is near."""
     names = {name.lower(): name for name in known}
-    found = get_close_matches(str(given).lower(), names, n=1)
+    found = get_close_matches(str(given).lower(), names, n=1, cutoff=likeness)
     return f"; did you mean {names[found[0]]!r}?" if found else ""
 
 

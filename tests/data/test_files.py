@@ -189,6 +189,16 @@ def test_unknown_endings_are_refused_with_the_known_ones(tmp_path: Path, name: s
         iter_rows(write(tmp_path / name, "text\n"))
 
 
+def test_a_mistyped_file_is_told_the_one_that_is_there(tmp_path: Path) -> None:
+    write(tmp_path / "mine-train.csv", "text\n")
+    write(tmp_path / "mine-trian.txt", "text\n")  # nearer, but no data
+    with pytest.raises(DataError, match=r"got no such file; check the path; did you mean 'mine-train\.csv'\?$"):
+        iter_rows(tmp_path / "mine-trian.csv")
+    for other in (tmp_path / "nowhere" / "mine-trian.csv", tmp_path / "test.csv"):
+        with pytest.raises(DataError, match=r"got no such file; check the path$"):
+            iter_rows(other)
+
+
 def test_missing_files_and_folders_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         iter_rows(tmp_path / "x.csv")

@@ -17,6 +17,7 @@ from rsmi.data.parquet import parquet_rows
 from rsmi.data.rows import Row, strictly
 from rsmi.errors import DataError
 from rsmi.records import TextInput
+from rsmi.settings import nearest
 
 FORMATS: Final = ".csv, .tsv, .jsonl, .ndjson (each also with .gz) or .parquet"
 """The file name endings that can be read, for messages."""
@@ -111,8 +112,17 @@ def format_of(path: Path) -> str:
     if kind is None:
         raise DataError(f"{path}: expected a file ending in {FORMATS}, got {path.name!r}; convert or rename it")
     if not os.path.exists(path):
-        raise DataError(f"{path}: expected a file ending in {FORMATS}, got no such file; check the path")
+        meant = nearest(path.name, _beside(path), likeness=0.8)  # endings alone make names alike
+        raise DataError(f"{path}: expected a file ending in {FORMATS}, got no such file; check the path{meant}")
     return kind
+
+
+def _beside(path: Path) -> list[str]:
+    """Return the names of the files of data in the folder where a file should have been."""
+    try:
+        return [entry.name for entry in os.scandir(path.parent) if has_data_suffix(entry.name) and entry.is_file()]
+    except OSError:  # the folder is not there either
+        return []
 
 
 def _scan_json_lines(path: Path) -> Iterator[Row | DataError]:
