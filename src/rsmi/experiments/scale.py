@@ -95,6 +95,8 @@ class Scale:
     """Further ones, by how a model is trained."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Settings of training, for every model."""
+    own_training: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Further ones, by how a model is trained."""
     rates: tuple[float, float] = (1e-5, 5e-5)
     """Learning rates of RSMI and of all others, where there are no presets."""
     harder: Mapping[str, Learning] = field(default_factory=dict)
@@ -130,6 +132,7 @@ class Scale:
         training = dict(self.training)
         if model.data in self.harder:
             training["epochs"] = self.harder[model.data].epochs
+        training.update(self.own_training.get(model.method, {}))
         return replace(found, config=config, train_config=updated(found.train_config, **training))
 
     def _starting_point(self, model: Trained) -> Preset:
