@@ -72,14 +72,16 @@ def page_lines(
 
 def _about(results: Results) -> list[str]:
     scale = results.scale
-    encoders = "; ".join(f"{own.label} for {role}" for role, own in scale.encoders.items())
     software = ", ".join(f"{name} {version}" for name, version in _versions(results).items() if version)
     return [
-        f"Made by `rsmi reproduce all --scale {scale.name}`. Encoders: {encoders}. {scale.told_texts()}, "
-        f"{scale.num} inputs attacked, the first {scale.max_words} words of each; "
-        f"settings that differ from the paper's: {_plain(scale.settings) or 'none'}{_own(scale)}; "
-        f"training: {_plain(scale.training) or 'the presets'}. "
-        f"Copies of randomised models are computed by the backend {scale.backend}. {software}.",
+        f"Made by `rsmi reproduce all --scale {scale.name}`: {scale.told_texts()}, {scale.num} inputs attacked, the "
+        f"first {scale.max_words} words of each. Copies of randomised models are computed by the "
+        f"backend {scale.backend}.",
+        "",
+        *(f"- {own.label} stands for {role}." for role, own in scale.encoders.items() if own.label != role),
+        f"- Settings that differ from the paper's: {_by_method(scale.settings, scale.own_settings) or 'none'}.",
+        f"- Training: {_by_method(scale.training, scale.own_training) or 'the presets'}{_rates(scale)}.",
+        f"- Software: {software}.",
     ]
 
 
@@ -92,17 +94,22 @@ def _versions(results: Results) -> dict[str, str | None]:
     return found
 
 
-def _own(scale: Scale) -> str:
-    """Return the settings of single methods and the learning rates, where a scale has such."""
-    told = [f"{method}: {_plain(own)}" for method, own in scale.own_settings.items()]
-    if not scale.presets:
-        rates = {"": scale.rates} | {f" of {own.label}": own.rates for own in scale.encoders.values() if own.rates}
-        rates |= {f" on {data}": own.rates for data, own in scale.harder.items()}
-        told += [f"learning rates{name} {rsmi:g} (RSMI) and {others:g}" for name, (rsmi, others) in rates.items()]
-    return "".join(f"; {words}" for words in told)
+def _by_method(common: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return settings in words, those of all models and those of single methods."""
+    told = [_plain(common)] if common else []
+    return "; ".join([*told, *(f"{method}: {_plain(values)}" for method, values in own.items())])
 
 
-def _plain(values: Any) -> str:
+def _rates(scale: Scale) -> str:
+    """Return the learning rates, where a scale has any of its own."""
+    if scale.presets:
+        return ""
+    rates = {"": scale.rates} | {f" of {own.label}": own.rates for own in scale.encoders.values() if own.rates}
+    rates |= {f" on {data}": own.rates for data, own in scale.harder.items()}
+    return "".join(f"; learning rates{name} {rsmi:g} (RSMI) and {rest:g}" for name, (rsmi, rest) in rates.items())
+
+
+def _plain(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 

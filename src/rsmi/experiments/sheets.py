@@ -80,7 +80,7 @@ def table10(results: Results) -> list[Table]:
         paper = figure_of("table10", data)
         sizes = ("train", "dev", "test", "classes")
         cells = (beside(f"{found[name]:,}", "", paper[place], 0) for place, name in enumerate(sizes))
-        rows.append((word(data), *cells, word(str(found["source"]))))
+        rows.append((word(data), *cells, word(str(found["source"]).rpartition("/")[2])))
     caption = f"Training uses {results.scale.told_texts()}; in round brackets: the paper's"
     return [Table(caption, ("Data", "Train", "Dev", "Test", "Classes", "Source"), (("", tuple(rows)),))]
 
