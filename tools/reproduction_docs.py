@@ -19,6 +19,10 @@ an interrupted run goes on with `--resume`.
 rsmi reproduce table1 --scale small
 ```
 
+Processes with the same `--out` and `--models` share the work, step by step: on a machine with several GPUs start
+`CUDA_VISIBLE_DEVICES=0 rsmi reproduce all --scale paper --resume` once for each of them, on a CPU
+`OMP_NUM_THREADS=1 rsmi reproduce all --resume` once for each core.
+
 | `--scale` | |
 |---|---|
 | `small` | small encoders, short texts: hours on two cores. Needs `RSMI_DATA` (ag_news, qnli); Table 2: `RSMI_MODELS` |

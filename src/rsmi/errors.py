@@ -21,6 +21,10 @@ class DataError(RsmiError, ValueError):
     """A data file or data set cannot be read; the message names the file and the row."""
 
 
+class BusyError(DataError):
+    """Another run is writing the same result; the message names its process."""
+
+
 class UnsupportedModelError(RsmiError, ValueError):
     """The model lacks something the method needs."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,3 +157,57 @@ def test_time_left_is_told_once_something_was_timed(make: Make) -> None:
     told = run_all("figure3", make())
     assert told[0].seconds_left is None
     assert all(progress.seconds_left is not None and progress.seconds_left > 0 for progress in told[1:])
+
+
+def test_what_another_process_is_at_is_left_to_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first steps are held elsewhere: the others are done meanwhile, those only when they are let go undone."""
+    from contextlib import ExitStack
+
+    from rsmi.scoring.lock import only_run
+
+    made, elsewhere = make(), ExitStack()
+    first, *_ = steps_of(items_of("table3"), made[0].scale)
+    elsewhere.enter_context(only_run(made[0].file_of(first)))
+    monkeypatch.setattr(running, "_WAIT", 0.01)
+    sleep = running.time.sleep
+
+    def let_go(seconds: float) -> None:  # nothing else is left
+        elsewhere.close()
+        sleep(seconds)
+
+    monkeypatch.setattr(running.time, "sleep", let_go)
+    told = [progress.step for progress in run_all("table3", made)]
+    assert set(told) == set(steps_of(items_of("table3"), made[0].scale))
+    assert len(told) == len(set(told))
+    needing = [told.index(step) for step in told if first in running.needs(step)]
+    assert told[0] != first
+    assert max(needing) > told.index(first) > len(told) // 2 - 1
+    assert not list(made[0].folder.rglob("*.lock"))
+
+
+_SHARING = """
+import json, sys
+from pathlib import Path
+from rsmi.experiments.items import items_of
+from rsmi.experiments.results import Results
+from rsmi.experiments.running import reproduce
+from rsmi.experiments.scales import SMALL, smoke
+scale, folder = smoke(SMALL, *json.loads(sys.argv[1])), Path(sys.argv[2])
+tell = lambda progress: print(progress.step.name, flush=True)
+reproduce(items_of("table3"), Results(scale, folder), folder / "weights", tell=tell)
+"""
+
+
+def test_processes_with_the_same_folders_share_the_work(make: Make, tmp_path: Path) -> None:
+    alone, folder = make(), tmp_path / "shared"
+    scale = alone[0].scale
+    given = json.dumps([{role: own.base for role, own in scale.encoders.items()}, dict(scale.sources)])
+    command = [sys.executable, "-c", _SHARING, given, str(folder)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate(timeout=300)[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted(told[0] + told[1]) == sorted(step.name for step in steps_of(items_of("table3"), scale))
+    run_all("table3", alone)
+    for file in sorted((alone[0].folder / "records").iterdir()):
+        lines = [path.read_text(encoding="utf-8").splitlines()[1:] for path in (file, folder / "records" / file.name)]
+        assert lines[0] == lines[1]

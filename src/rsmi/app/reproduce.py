@@ -55,7 +55,8 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the paper, or all, and judge its claims.
 
-    Models are trained once, whatever number of tables needs them; an interrupted run goes on with --resume.
+    Models are trained once, whatever number of tables needs them; an interrupted run goes on with --resume. Started
+    several times with --resume, on cores or GPUs of their own, processes share the work.
     """
     from rsmi.errors import ConfigError
     from rsmi.experiments.items import items_of

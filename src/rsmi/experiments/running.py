@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rsmi.errors import DataError
+from rsmi.errors import BusyError, DataError
 from rsmi.evaluation.jobs import OpenJob
 from rsmi.evaluation.running import run_job
 from rsmi.experiments.costs import cost_of
@@ -21,9 +22,11 @@ from rsmi.experiments.specs import Attacked, Step, Trained, needs, ordered
 from rsmi.experiments.training import train
 from rsmi.method.checkpoint import is_checkpoint
 from rsmi.records import AttackRecord
+from rsmi.scoring.lock import only_run
 
 Show = Callable[[OpenJob, Path, Iterator[AttackRecord]], Iterable[AttackRecord]]
 """Shows an attack while it runs."""
+_WAIT = 2.0  # seconds, where all that is left is done by others
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Progress:
     number: int
     total: int
     seconds_left: float | None
-    """Of this step and all after it; None before anything was timed."""
+    """Of all that is left, by everybody at work; None before anything was timed."""
 
 
 def steps_of(items: Sequence[Item], scale: Scale) -> tuple[Step, ...]:
@@ -69,6 +72,9 @@ def reproduce(
 ) -> None:
     """Do everything that items need; interrupted at any point, the same call goes on from there.
 
+    Several processes with the same folders share the work: each takes the first step that is ready and that nobody else
+    is at.
+
     Args:
         items: What to reproduce.
         results: Where records and measurements are kept.
@@ -79,13 +85,33 @@ def reproduce(
         show: Shows the records of an attack while it runs.
     """
     results.check_scale()
-    left = open_steps(steps_of(items, results.scale), results, models)
+    steps = steps_of(items, results.scale)
     log = _Log(results.folder / "times.jsonl", results.scale)
-    for number, step in enumerate(left, 1):
-        tell(Progress(step, number, len(left), log.estimate(left[number - 1 :])))
-        started = time.perf_counter()
-        _do(step, results, models, workers, cluster, show)
-        log.note(step, time.perf_counter() - started)
+    total = len(open_steps(steps, results, models))
+    while left := open_steps(steps, results, models):
+        with ExitStack() as held:
+            step, others = _claim(left, results, held)
+            if step is None:
+                time.sleep(_WAIT)
+            elif step in open_steps(steps, results, models):  # else somebody finished it a moment ago
+                tell(Progress(step, total - len(left) + 1, total, log.estimate(left, others + 1)))
+                started = time.perf_counter()
+                _do(step, results, models, workers, cluster, show)
+                log.note(step, time.perf_counter() - started)
+
+
+def _claim(left: Sequence[Step], results: Results, held: ExitStack) -> tuple[Step | None, int]:
+    """Return the first step that is ready and free, now held by this process, and how many before it others are at."""
+    waiting, others = set(left), 0
+    for step in left:
+        if waiting.isdisjoint(needs(step)):
+            try:
+                held.enter_context(only_run(results.file_of(step)))
+            except BusyError:
+                others += 1
+            else:
+                return step, others
+    return None, others
 
 
 def _do(step: Step, results: Results, models: Path, workers: int, cluster: str | None, show: Show) -> None:
@@ -131,8 +157,8 @@ class _Log:
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def estimate(self, left: Sequence[Step]) -> float | None:
-        """Return the seconds that steps will take, by what steps of their kind took so far."""
+    def estimate(self, left: Sequence[Step], processes: int) -> float | None:
+        """Return the seconds that steps will take some processes, by what steps of their kind took so far."""
         spent = self._spent()
         if not spent:
             return None
@@ -141,7 +167,7 @@ class _Log:
         for step in left:
             cost, seconds = spent.get(_kind(step), (0.0, 0.0))
             total += cost_of(step, self._scale) * (seconds / cost if cost else overall)
-        return total
+        return total / processes
 
     def _spent(self) -> dict[str, tuple[float, float]]:
         spent: dict[str, tuple[float, float]] = {}

@@ -1,4 +1,4 @@
-"""A run in progress -> a lock file beside its folder, so that no second run writes into the same one."""
+"""A run in progress -> a lock file beside its result, so that no second run writes into the same one."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rsmi.errors import DataError
+from rsmi.errors import BusyError, DataError
 
 if sys.platform != "win32":
     import fcntl
 
 
 @contextmanager
-def only_run(folder: Path) -> Iterator[None]:
-    """Hold `FOLDER.lock`, which says who does, while the block runs.
+def only_run(result: Path) -> Iterator[None]:
+    """Hold `RESULT.lock`, which says who does, while the block runs.
 
     The system holds the lock for a process and lets go of it when that ends, however it ends: what a killed run leaves
     behind is taken over. Windows has no such locks; there nothing is held.
 
     Raises:
-        DataError: If another run holds it, or the file cannot be written.
+        BusyError: If another run holds it.
+        DataError: If the file cannot be written.
     """
-    path = folder.with_name(f"{folder.name}.lock")
+    path = result.with_name(f"{result.name}.lock")
     if sys.platform == "win32":
         yield
         return
@@ -56,7 +57,7 @@ def _taken(path: Path) -> int:
             os.close(file)
             if not isinstance(error, BlockingIOError):
                 raise DataError(f"{path}: cannot be locked: {error.strerror or error}") from error
-            raise DataError(
+            raise BusyError(
                 f"{path}: expected no other run for this result, got one that is under way{_holder(path)}; wait until "
                 "it has ended, or choose another --out"
             ) from None
