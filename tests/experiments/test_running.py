@@ -144,6 +144,29 @@ def test_weights_are_not_needed_where_all_records_are_there(make: Make) -> None:
     assert run_all("figure3", made) == []
 
 
+def test_records_of_other_weights_are_set_aside_and_made_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """As on another machine: weights are gone, one attack is left, and training ends elsewhere."""
+    import shutil
+
+    made = make()
+    run_all("table3", made)
+    first, second, *_ = (step for step in steps_of(items_of("table3"), made[0].scale) if isinstance(step, Trained))
+    file = made[0].file_of(first)
+    file.write_text(json.dumps({**made[0].trained(first), "fingerprint": "of another machine"}), encoding="utf-8")
+    shutil.rmtree(made[1])
+    resting = [step for step in steps_of(items_of("table3"), made[0].scale) if first in running.needs(step)]
+    before = {step: made[0].file_of(step).read_text(encoding="utf-8") for step in resting}
+    made[0].file_of(resting[0]).unlink()
+    told = [progress.step for progress in run_all("table3", made)]
+    assert told == [first, *resting]
+    assert second not in told
+    aside = made[0].folder / "aside" / "1"
+    assert f"is in {aside} now" in caplog.text
+    moved = {path.name: path.read_text(encoding="utf-8") for path in aside.rglob("*.jsonl")}
+    assert moved == {made[0].file_of(step).name: before[step] for step in resting[1:]}
+    assert {step: made[0].file_of(step).read_text(encoding="utf-8") for step in resting} == before
+
+
 def test_a_folder_of_another_scale_is_refused(make: Make) -> None:
     made = make()
     made[0].check_scale()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,18 @@ class Results:
         file = self.file_of(step)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, json.dumps(values, indent=1) + "\n")
+
+    def set_aside(self, steps: Iterable[Step]) -> Path | None:
+        """Move what steps found into a new folder `aside/NUMBER` and return that, None if they have found nothing."""
+        files = [file for file in map(self.file_of, steps) if file.exists()]
+        if not files:
+            return None
+        aside = next(path for number in count(1) if not (path := self.folder / "aside" / str(number)).exists())
+        for file in files:
+            target = aside / file.relative_to(self.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+        return aside
 
     def check_scale(self) -> None:
         """Make sure that the folder holds results of this scale, and of no other.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -10,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rsmi.errors import BusyError, DataError
+from rsmi.errors import BusyError
 from rsmi.evaluation.jobs import OpenJob
 from rsmi.evaluation.running import run_job
 from rsmi.experiments.costs import cost_of
-from rsmi.experiments.items import Item
+from rsmi.experiments.items import Item, items_of
 from rsmi.experiments.measures import measure
 from rsmi.experiments.results import Results
 from rsmi.experiments.scale import Scale
-from rsmi.experiments.specs import Attacked, Step, Trained, needs, ordered
+from rsmi.experiments.specs import Attacked, Step, Trained, needs, ordered, rests_on
 from rsmi.experiments.training import train
 from rsmi.method.checkpoint import is_checkpoint
 from rsmi.records import AttackRecord
@@ -26,6 +27,7 @@ from rsmi.scoring.lock import only_run
 
 Show = Callable[[OpenJob, Path, Iterator[AttackRecord]], Iterable[AttackRecord]]
 """Shows an attack while it runs."""
+_logger = logging.getLogger(__name__)
 _WAIT = 2.0  # seconds, where all that is left is done by others
 
 
@@ -131,12 +133,17 @@ def _do(step: Step, results: Results, models: Path, workers: int, cluster: str |
 def _train(model: Trained, results: Results, folder: Path) -> None:
     known = results.trained(model) if results.done(model) else None
     found = train(model, results, folder)
-    if known is None:
-        results.write(model, found)
-    elif known["fingerprint"] != found["fingerprint"]:
-        raise DataError(
-            f"{folder}: trained anew, the weights differ from those that {results.file_of(model)} tells of (another "
-            "machine or version): records of the two cannot be mixed; reproduce everything into another --out"
+    if known is not None and known["fingerprint"] == found["fingerprint"]:
+        return
+    stale = [step for step in steps_of(items_of("all"), results.scale) if rests_on(step, model)]
+    aside = results.set_aside(stale)
+    results.write(model, found)
+    if aside is not None:
+        _logger.warning(
+            "%s: trained anew, the weights differ from those before (another machine or version); what rested on those "
+            "is in %s now, and will be done again",
+            model.name,
+            aside,
         )
 
 
@@ -184,5 +191,5 @@ class _Log:
 
 def _kind(step: Step) -> str:
     if isinstance(step, Trained):
-        return "train"
-    return step.attack if isinstance(step, Attacked) else step.what
+        return f"train {step.method}"
+    return f"{step.attack} on {step.model.method}" if isinstance(step, Attacked) else step.what

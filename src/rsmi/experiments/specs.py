@@ -106,6 +106,11 @@ def needs(step: Step) -> tuple[Step, ...]:
     return trained if step.attacked is None else (*trained, step.attacked)
 
 
+def rests_on(step: Step, model: Trained) -> bool:
+    """Return whether a step has to be done again when a model is."""
+    return any(other == model or rests_on(other, model) for other in needs(step))
+
+
 def augmenting(model: Trained) -> Attacked:
     """Return the attack that makes the texts of an AdvAug model; the paper does not say which it was."""
     return Attacked(model=replace(model, method="finetune"), attack="textfooler", purpose="augment")
