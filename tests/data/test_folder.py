@@ -78,7 +78,7 @@ def test_the_official_dev_set_is_the_test_set_of_pairs(folder: Path) -> None:
 def test_subsets_say_so(folder: Path) -> None:
     for name in ("ag_news", "qnli", "snli"):
         assert "a subset of the official train set" in folder_dataset(folder, name, "train").source
-    assert "subset of" not in folder_dataset(folder, "ag_news", "test").source
+    assert folder_dataset(folder, "ag_news", "test").source == "RSMI_DATA/ag_news_test.csv.gz"
 
 
 def test_missing_folders_and_files_are_refused(folder: Path) -> None:

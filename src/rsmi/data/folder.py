@@ -105,4 +105,5 @@ def _read(folder: Path, name: str, split: str) -> TextDataset:
     data = read_file(path, label_column="label" if entry.names else "label_name", name=name)
     labels = named_labels(data.labels, entry.names, str(path)) if entry.names else data.labels
     note = f" ({entry.notes[split]})" if split in entry.notes else ""
-    return replace(data, split=split, labels=labels, source=f"{path}{note}")
+    # not the whole path: where the folder is on one machine says nothing to the reader of a record on another
+    return replace(data, split=split, labels=labels, source=f"{FOLDER_VARIABLE}/{path.name}{note}")
