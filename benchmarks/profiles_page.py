@@ -24,7 +24,8 @@ def page(result: Mapping[str, Any]) -> str:
         "# What noise, masks and votes cost and protect",
         "",
         f"`python benchmarks/profiles.py`, seed {result['seed']}, torch {about['versions']['torch']}, transformers "
-        f"{about['versions']['transformers']}, commit {about['commit']}. `rsmi train {' '.join(result['training'])}`;",
+        f"{about['versions']['transformers']}, commit {about['commit']}. {result['training']},",
+        "two epochs, the first 24 words of each; "
         "noise in spreads of the encoder's own hidden states after three layers. SAcc: right answers; RAcc: right",
         "under both PWWS and DeepWordBug (protocol `paper`); both in %, pooled over data sets and encoders, with 95 %",
         "Wilson intervals. Cost: time of a prediction in plain forward passes of the same texts, mean over data sets",
@@ -38,7 +39,7 @@ def page(result: Mapping[str, Any]) -> str:
             for name, (points, passes) in TOLERANCE.items()
         ),
         "",
-        *_table(result["test"], {setting: name for name, setting in result["names"].items()}),
+        *_table(result["test"], named(result)),
         "",
         "## Every setting, on dev texts",
         "",
@@ -50,6 +51,14 @@ def page(result: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def named(result: Mapping[str, Any]) -> dict[str, str]:
+    """Return the profiles of each setting that is one, or several."""
+    found: dict[str, list[str]] = {}
+    for name, setting in result["names"].items():
+        found.setdefault(setting, []).append(name)
+    return {setting: ", ".join(own) for setting, own in found.items()}
 
 
 def pooled(rows: Sequence[Row], count: str, total: str) -> Share:
@@ -95,7 +104,7 @@ def _cell(row: Row) -> str:
 def trade_off(result: Mapping[str, Any]) -> str:
     """Return a chart of robust against clean accuracy on dev texts, readable on a light and a dark page, as SVG."""
     grey = "#808080"
-    names = {setting: name for name, setting in result["names"].items()}
+    names = named(result)
     settings = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "rsmi", "text.color": grey}
     settings |= {f"{axis}.{part}": grey for axis in ("xtick", "ytick") for part in ("color", "labelcolor")}
     with matplotlib.rc_context({**settings, "axes.edgecolor": grey, "axes.labelcolor": grey}):

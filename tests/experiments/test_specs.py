@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from rsmi.experiments.items import ITEMS, items_of
 from rsmi.experiments.running import steps_of
 from rsmi.experiments.scale import Scale
 from rsmi.experiments.scales import PAPER, SCALES, SMALL
-from rsmi.experiments.specs import Attacked, Measured, Trained, augmenting, changes, needs, variant
+from rsmi.experiments.specs import Attacked, Measured, Trained, augmenting, changes, needs, rests_on, variant
 
 
 @pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
@@ -50,7 +51,24 @@ def test_advaug_needs_an_attack_on_training_texts_of_the_fine_tuned_model() -> N
     (attack,) = needs(model)
     assert attack == augmenting(model)
     assert needs(attack) == (Trained(encoder="bert-base", data="imdb", method="finetune", seed=2),)
-    assert SMALL.job(augmenting(model), __import__("pathlib").Path("m")).split == "train"
+    assert SMALL.job(augmenting(model), Path("m")).split == "train"
+
+
+def test_settings_are_chosen_on_dev_texts() -> None:
+    model = Trained(encoder="bert-base", data="imdb")
+    chosen, tested = Attacked(model=model, purpose="choose"), Attacked(model=model)
+    assert [SMALL.job(cell, Path("m")).split for cell in (chosen, tested)] == ["dev", "test"]
+    assert chosen.name == f"{tested.name}.choose"
+    measured = [Measured(what="accuracy", models=(model,), split=split) for split in ("dev", "test")]
+    assert measured[0].name == f"{measured[1].name}.dev"
+
+
+def test_what_rests_on_a_model_goes_all_the_way() -> None:
+    victim = Trained(encoder="bert-base", data="imdb", method="finetune")
+    added = Trained(encoder="bert-base", data="imdb", method="advaug")
+    assert rests_on(Attacked(model=added), victim)
+    assert not rests_on(Attacked(model=victim), added)
+    assert not rests_on(victim, victim)
 
 
 def test_names_tell_the_variant_that_fits_best() -> None:

@@ -25,10 +25,10 @@ def measure(step: Measured, results: Results, models: Path) -> dict[str, Any]:
 
 
 def _accuracy(step: Measured, results: Results, models: Path) -> dict[str, Any]:
-    (model,) = step.models
-    rows = results.scale.load(model.data, "test")
+    ((model, own),) = step.pairs
+    rows = results.scale.load(model.data, step.split)
     rows = rows.take(min(len(rows), results.scale.test_texts or len(rows)), 0)
-    found = measure_accuracy(_open(model, (), models), rows.texts, rows.labels)
+    found = measure_accuracy(_open(model, own, models), rows.texts, rows.labels)
     return {**found.to_dict(), "data": rows.name, "source": rows.source, "fingerprint": rows.fingerprint}
 
 
@@ -58,7 +58,7 @@ def _training_time(step: Measured, results: Results, _models: Path) -> dict[str,
 
 
 def _inference_time(step: Measured, results: Results, models: Path) -> dict[str, Any]:
-    rows = results.scale.load(step.models[0].data, "test")
+    rows = results.scale.load(step.models[0].data, step.split)
     rows = rows.take(min(len(rows), results.scale.timed), 0)
     classifiers = {}
     for place, (model, own) in enumerate(step.pairs):  # one name a row of the table, in its order

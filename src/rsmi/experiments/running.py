@@ -87,7 +87,7 @@ def reproduce(
         show: Shows the records of an attack while it runs.
     """
     results.check_scale()
-    steps = steps_of(items, results.scale)
+    steps, everything = (steps_of(own, results.scale) for own in (items, (*items, *items_of("all"))))
     log = _Log(results.folder / "times.jsonl", results.scale)
     total = len(open_steps(steps, results, models))
     while left := open_steps(steps, results, models):
@@ -98,7 +98,7 @@ def reproduce(
             elif step in open_steps(steps, results, models):  # else somebody finished it a moment ago
                 tell(Progress(step, total - len(left) + 1, total, log.estimate(left, others + 1)))
                 started = time.perf_counter()
-                _do(step, results, models, workers, cluster, show)
+                _do(step, everything, results, models, workers, cluster, show)
                 log.note(step, time.perf_counter() - started)
 
 
@@ -116,9 +116,17 @@ def _claim(left: Sequence[Step], results: Results, held: ExitStack) -> tuple[Ste
     return None, others
 
 
-def _do(step: Step, results: Results, models: Path, workers: int, cluster: str | None, show: Show) -> None:
+def _do(
+    step: Step,
+    everything: Sequence[Step],
+    results: Results,
+    models: Path,
+    workers: int,
+    cluster: str | None,
+    show: Show,
+) -> None:
     if isinstance(step, Trained):
-        _train(step, results, models / step.name)
+        _train(step, everything, results, models / step.name)
     elif isinstance(step, Attacked):
         job = results.scale.job(step, models / step.model.name)
         file = results.file_of(step)
@@ -130,13 +138,12 @@ def _do(step: Step, results: Results, models: Path, workers: int, cluster: str |
         results.write(step, measure(step, results, models))
 
 
-def _train(model: Trained, results: Results, folder: Path) -> None:
+def _train(model: Trained, everything: Sequence[Step], results: Results, folder: Path) -> None:
     known = results.trained(model) if results.done(model) else None
     found = train(model, results, folder)
     if known is not None and known["fingerprint"] == found["fingerprint"]:
         return
-    stale = [step for step in steps_of(items_of("all"), results.scale) if rests_on(step, model)]
-    aside = results.set_aside(stale)
+    aside = results.set_aside(step for step in everything if rests_on(step, model))
     results.write(model, found)
     if aside is not None:
         _logger.warning(

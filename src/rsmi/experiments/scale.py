@@ -165,14 +165,13 @@ class Scale:
 
     def job(self, cell: Attacked, model: Path) -> Job:
         """Return the job of a cell, given the folder of its model."""
-        augments = cell.purpose == "augment"
         return Job(
             model=str(model),
             data=self.sources.get(cell.model.data, cell.model.data),
             attack=self.stand_in or cell.attack,
             protocol=cell.protocol,
-            split="train" if augments else "test",
-            num=self.augmented if augments else self.num,
+            split={"test": "test", "augment": "train", "choose": "dev"}[cell.purpose],
+            num=self.augmented if cell.purpose == "augment" else self.num,
             max_words=self.max_words,
             config=dict(cell.changes),
             seed=0,

@@ -40,8 +40,9 @@ class Attacked:
     changes: Changes = ()
     """Settings at inference that differ from those in training."""
     protocol: str = "paper"
-    purpose: Literal["test", "augment"] = "test"
-    """`augment`: training texts are attacked, to be added to the training set (AdvAug)."""
+    purpose: Literal["test", "augment", "choose"] = "test"
+    """`augment`: training texts are attacked, to be added to the training set (AdvAug). `choose`: dev texts are, to
+    choose settings by."""
 
     @property
     def name(self) -> str:
@@ -61,6 +62,8 @@ class Measured:
     attacked: Attacked | None = None
     """The run whose texts are measured."""
     data: str = ""
+    split: Literal["test", "dev"] = "test"
+    """Whose texts accuracy and inference time are measured on."""
 
     @property
     def name(self) -> str:
@@ -72,7 +75,7 @@ class Measured:
         joined = "+".join(parts)
         if len(joined) > 120:  # file systems have limits
             joined = hashlib.blake2b(joined.encode(), digest_size=8).hexdigest()
-        return f"{self.what}.{joined}"
+        return f"{self.what}.{joined}" + ("" if self.split == "test" else f".{self.split}")
 
     @property
     def pairs(self) -> tuple[tuple[Trained, Changes], ...]:
