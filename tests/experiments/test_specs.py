@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsmi.errors import ConfigError
+from rsmi.experiments import grids
 from rsmi.experiments.items import ITEMS, items_of
 from rsmi.experiments.running import steps_of
 from rsmi.experiments.scale import Scale
@@ -44,6 +45,16 @@ def test_all_that_a_model_is_attacked_for_is_done_before_the_next_is_trained(sca
             if not isinstance(step, Measured)]  # fmt: skip
     changes_of_model = sum(first != second for first, second in pairwise(used))
     assert changes_of_model == len(set(used)) - 1
+
+
+@pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
+def test_as_many_copies_as_usual_are_the_cell_of_table_1(scale: Scale) -> None:
+    encoder = scale.compared[0]
+    first, *fewer, most = grids.copied(scale, encoder, two_step=True)
+    assert (most,) == grids.cells(encoder, "ag_news", "rsmi", "textfooler", (0,))
+    once, *more = grids.copied(scale, encoder, two_step=False)
+    assert first == once  # a single copy has nobody to disagree with
+    assert len({*fewer, most, once, *more}) == 2 * len(scale.counts) - 1
 
 
 def test_advaug_needs_an_attack_on_training_texts_of_the_fine_tuned_model() -> None:
