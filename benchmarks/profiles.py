@@ -4,7 +4,7 @@ r"""What noise, masks and votes cost and protect, and the profiles `fast`, `bala
 
 Every setting is trained on three data sets with two encoders and attacked on dev texts with PWWS and DeepWordBug; a
 text counts as robust if it is right under both. Under attack, copies are classified in 8 bits, and of a text the first
-24 words are read. The rule below then names the profiles, and what it names is attacked once more, on test texts.
+20 words are read. The rule below then names the profiles, and what it names is attacked once more, on test texts.
 Whatever is finished is left alone, so that an interrupted run goes on, and processes share the work: start it once for
 each core, with OMP_NUM_THREADS=1. Writes records, profiles.json, trade-off.svg and README.md.
 """
@@ -42,8 +42,9 @@ SCALE = replace(
     large=(),
     studied="minilm",
     pairs="minilm",
-    num=50,
-    train_texts=1500,
+    num=40,
+    max_words=20,
+    train_texts=1000,
     test_texts=300,
     timed=32,
     settings={"max_length": 64},
@@ -81,7 +82,9 @@ class Setting:
     @property
     def asking(self) -> dict[str, Any]:
         """Fields of RsmiConfig that set the answer of a trained model apart."""
-        return {"two_step": False, "first_votes": 1} if self.once else {}
+        if self == PLAIN:
+            return {}
+        return {"two_step": False, "first_votes": 1} if self.once else {"first_votes": 5, "second_votes": 10}
 
     def model(self, data: str, encoder: str) -> Trained:
         """Return the model of this setting."""
@@ -108,8 +111,8 @@ class Setting:
 PLAIN = Setting()
 SETTINGS = (
     PLAIN,
-    *(Setting(noise, once=once) for noise in (0.2, 0.4, 0.8) for once in (True, False)),
-    *(Setting(noise, masks) for noise in (0.4, 0.8) for masks in (1, 2)),
+    *(Setting(noise, once=once) for noise in (0.4, 0.8) for once in (True, False)),
+    *(Setting(noise, masks=1) for noise in (0.4, 0.8)),
 )
 PLACES = tuple((data, encoder) for data in DATA for encoder in SCALE.encoders)
 
@@ -214,22 +217,24 @@ def measured(results: Results, settings: Sequence[Setting], split: Literal["dev"
 
 
 def choose(found: Iterable[Found]) -> dict[str, Setting]:
-    """Return, for each profile, the setting that holds up best in the mean among those that it allows."""
+    """Return, for each profile, the setting that holds up best in the mean among those that it allows.
+
+    Where all that is quick enough costs too much accuracy, that is the one that costs least of it.
+    """
     by_setting: dict[Setting, list[Found]] = {}
     for own in found:
         by_setting.setdefault(own.setting, []).append(own)
     plain = fmean(own.right / own.judged for own in by_setting.pop(PLAIN))
+    accuracy = {setting: fmean(each.right / each.judged for each in own) for setting, own in by_setting.items()}
+    robust = {setting: fmean(each.robust / each.attacked for each in own) for setting, own in by_setting.items()}
     chosen = {}
     for name, (points, passes) in TOLERANCE.items():
-        allowed = [
-            setting
-            for setting, own in by_setting.items()
-            if 100 * (plain - fmean(each.right / each.judged for each in own)) <= points
-            and fmean(each.passes for each in own) <= passes
-        ]
-        if not allowed:
-            raise SystemExit(f"{name}: no setting costs at most {points} points and {passes} passes")
-        chosen[name] = max(allowed, key=lambda own: fmean(each.robust / each.attacked for each in by_setting[own]))
+        quick = [setting for setting, own in by_setting.items() if fmean(each.passes for each in own) <= passes]
+        if not quick:
+            raise SystemExit(f"{name}: no setting costs at most {passes} passes")
+        allowed = [setting for setting in quick if 100 * (plain - accuracy[setting]) <= points]
+        most_accurate = max(quick, key=lambda setting: accuracy[setting])
+        chosen[name] = max(allowed, key=lambda setting: robust[setting], default=most_accurate)
     return chosen
 
 

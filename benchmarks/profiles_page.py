@@ -25,7 +25,7 @@ def page(result: Mapping[str, Any]) -> str:
         "",
         f"`python benchmarks/profiles.py`, seed {result['seed']}, torch {about['versions']['torch']}, transformers "
         f"{about['versions']['transformers']}, commit {about['commit']}. {result['training']},",
-        "two epochs, the first 24 words of each; "
+        "two epochs, the first 20 words of each; "
         "noise in spreads of the encoder's own hidden states after three layers. SAcc: right answers; RAcc: right",
         "under both PWWS and DeepWordBug (protocol `paper`); both in %, pooled over data sets and encoders, with 95 %",
         "Wilson intervals. Cost: time of a prediction in plain forward passes of the same texts, mean over data sets",

@@ -213,6 +213,24 @@ def test_nested_settings_can_be_read_and_set():
     assert (classifier.train_config.epochs, classifier.seed) == (2, 4)
 
 
+def test_a_profile_stands_for_settings(shallow, tmp_path):
+    classifier = RsmiClassifier(shallow, train_config=TRAIN, profile="balanced", seed=0)
+    assert classifier.config_ == RsmiConfig.profile("balanced")
+    copied = clone(classifier).fit(TEXTS, LABELS)
+    copied.save_pretrained(tmp_path / "model")
+    assert RsmiClassifier.from_pretrained(tmp_path / "model").config_ == RsmiConfig.profile("balanced")
+    again = RsmiClassifier.from_pretrained(tmp_path / "model", profile="fast")
+    assert again.config_ == RsmiConfig.profile("fast")
+    assert again.with_config(RsmiConfig()).config_ == RsmiConfig()
+    classifier.set_params(config__max_length=99)
+    assert classifier.config_ == RsmiConfig.profile("balanced", max_length=99)
+
+
+def test_settings_and_a_profile_are_one_too_many():
+    with pytest.raises(ConfigError, match="expected config or profile, got both"):
+        RsmiClassifier(config=CONFIG, profile="fast").fit(TEXTS, LABELS)
+
+
 def test_settings_that_only_fit_together_can_be_set_together():
     assert RsmiClassifier().set_params(config__num_masks=8, config__num_candidates=9).config_.num_masks == 8
     assert RsmiClassifier().set_params(config__num_candidates=9, config__num_masks=8).config_.num_masks == 8

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmi import RsmiConfig, TrainConfig
-from rsmi.config import VARIANTS
+from rsmi.config import PROFILES, VARIANTS
 from rsmi.errors import ConfigError
 from rsmi.settings import by_owner, updated
 
+ROOT = Path(__file__).resolve().parent.parent
 NAN, INF = float("nan"), float("inf")
 BAD_METHOD = [
     *[{name: value} for name in ("noise_std", "embedding_noise_std") for value in (-0.1, NAN, INF, True, "0.2", None)],
@@ -113,6 +115,27 @@ def test_a_variant_changes_only_its_own_fields(name):
 def test_an_unknown_variant_is_refused():
     with pytest.raises(ConfigError, match="no-mask"):
         RsmiConfig.variant("nomask")
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_counts_noise_in_spreads_and_gives_way_to_what_is_asked(name):
+    config = RsmiConfig.profile(name)
+    assert config.noise_unit == "spread"
+    assert all(getattr(config, field) == value for field, value in PROFILES[name].items())
+    assert RsmiConfig.profile(name, max_length=99, noise_std=0.3) == replace(config, max_length=99, noise_std=0.3)
+
+
+def test_profiles_are_those_that_the_benchmark_chose():
+    chosen = json.loads((ROOT / "results" / "profiles" / "profiles.json").read_text(encoding="utf-8"))["profiles"]
+    assert list(chosen) == list(PROFILES)
+    assert {name: RsmiConfig(**own) for name, own in chosen.items()} == {
+        name: RsmiConfig.profile(name) for name in PROFILES
+    }
+
+
+def test_an_unknown_profile_is_refused():
+    with pytest.raises(ConfigError, match=r"fast, balanced, robust.*did you mean 'balanced'"):
+        RsmiConfig.profile("balance")
 
 
 def test_the_defaults_are_the_papers():

@@ -24,7 +24,7 @@ from rsmi.method.backends import open_runner
 from rsmi.method.encoder import Encoder
 from rsmi.method.engine import Engine
 from rsmi.method.explanation import explain
-from rsmi.method.inference import Detail, Outcome, is_random
+from rsmi.method.inference import Detail, Outcome
 from rsmi.method.inputs import as_classes, as_count, as_texts
 from rsmi.method.pretrained import Pretrained, as_device, as_dtype, load_pretrained, take_over
 from rsmi.method.substitution import SynonymTable, read_table
@@ -47,6 +47,7 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     Args:
         base: "minilm" (embedded, offline), a model folder or a hub id.
         config: Settings of the method; by default those of the checkpoint, or the paper's.
+        profile: In its place settings by name, for those who do not tune: "fast", "balanced" or "robust".
         train_config: Settings of training.
         classes: Labels in the order of the head's outputs; by default the checkpoint's, or the sorted training labels.
         synonyms: What words may be replaced by under `config.substitution`: a table, or a JSON file of one; by default
@@ -71,6 +72,7 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
         config: RsmiConfig | None = None,
         train_config: TrainConfig | None = None,
         *,
+        profile: str | None = None,
         classes: Sequence[Label] | None = None,
         synonyms: SynonymTable | str | Path | None = None,
         seed: int | None = None,
@@ -82,6 +84,7 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     ) -> None:
         self.base = base
         self.config = config
+        self.profile = profile
         self.train_config = train_config
         self.classes = classes
         self.synonyms = synonyms
@@ -177,7 +180,8 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     def with_config(self, config: RsmiConfig) -> RsmiClassifier:
         """Return a classifier with other settings of the method and the same weights: shared, not copied."""
         other = copy.copy(self)
-        other.config, other._lock, other._made_runner = config, self._lock, self._made_runner  # one model, one lock
+        other.config, other.profile = config, None
+        other._lock, other._made_runner = self._lock, self._made_runner  # one model, one lock
         return other
 
     def explain(self, texts: Sequence[TextInput]) -> list[Prediction]:
@@ -210,25 +214,15 @@ class RsmiClassifier(Certifying, Guarding, PipelineStyle, SettingsEstimator):
     @property
     def config_(self) -> RsmiConfig:
         """The settings in force: the constructor's, else the checkpoint's, else the defaults."""
-        saved = getattr(self, "_saved_config", None)
-        if self.config is None and saved is None and checkpoint.is_checkpoint(self.base):  # not loaded yet: a clone
+        asked, saved = self._asked_config, getattr(self, "_saved_config", None)
+        if asked is None and saved is None and checkpoint.is_checkpoint(self.base):  # not loaded yet: a clone
             saved = self._saved_config = checkpoint.read_settings(self.base).config
-        return self.config or saved or RsmiConfig()
+        return asked or saved or RsmiConfig()
 
     @property
     def fingerprint(self) -> str:
         """A number that follows the weights and the classes, for the record of a run."""
         return checkpoint.fingerprint(self.engine().loaded.encoder.model, self._class_tuple())
-
-    @property
-    def randomised(self) -> bool:
-        """Whether the answer depends on random draws, be they fixed by a seed or not."""
-        return is_random(self.config_)
-
-    @property
-    def uses_gradients(self) -> bool:
-        """Whether a prediction takes a gradient."""
-        return self.config_.masking == "gradient"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_loaded") and hasattr(self, "classes_")

@@ -119,6 +119,18 @@ class RsmiConfig:
         """
         return cls(**{**_variant_fields(name), **settings})
 
+    @classmethod
+    def profile(cls, name: str, **settings: Any) -> RsmiConfig:
+        """Return settings for those who do not tune; `settings` override them.
+
+        Args:
+            name: `fast`, `balanced` or `robust`.
+            **settings: Fields that differ from the profile's.
+        """
+        if name not in PROFILES:
+            raise ConfigError(f"profile: expected one of {', '.join(PROFILES)}, got {name!r}{nearest(name, PROFILES)}")
+        return cls(**{**PROFILES[name], **settings})
+
     def as_variant(self, name: str) -> RsmiConfig:
         """Return these settings with the fields that make a variant; see `variant`."""
         return replace(self, **_variant_fields(name))
@@ -158,6 +170,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
 }
 """Fields that set each variant of the paper apart from the full method."""
+
+_SPREAD: dict[str, Any] = {"noise_unit": "spread"}  # one number for all encoders: no absolute one suits two families
+PROFILES: dict[str, dict[str, Any]] = {
+    "fast": {**_SPREAD, "noise_std": 0.4, "masking": "none", "two_step": False, "first_votes": 1},
+    "balanced": {**_SPREAD, "noise_std": 0.4, "masking": "none", "first_votes": 5, "second_votes": 10},
+    "robust": {**_SPREAD, "noise_std": 0.8, "num_masks": 1, "first_votes": 5, "second_votes": 10},
+}
+"""Settings for those who do not tune, chosen on dev texts of three data sets with two encoders: what each costs and
+protects is in results/profiles/README.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,9 @@ from tqdm.auto import tqdm
 
 from rsmi.certify import Certificate, CertifyConfig, certify_texts, open_smoothing
 from rsmi.config import RsmiConfig, TrainConfig
+from rsmi.errors import ConfigError
 from rsmi.method.engine import Engine
+from rsmi.method.inference import is_random
 from rsmi.method.inputs import as_texts, check_each
 from rsmi.pipeline import RsmiPipeline
 from rsmi.records import TextInput
@@ -27,12 +29,35 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Nested settings as `config__noise_std`; a lock that copies of the classifier do not share."""
 
     config: RsmiConfig | None
+    profile: str | None
     train_config: TrainConfig | None
 
     @property
     def config_(self) -> RsmiConfig:
         """The settings in force."""
-        return self.config or RsmiConfig()
+        return self._asked_config or RsmiConfig()
+
+    @property
+    def _asked_config(self) -> RsmiConfig | None:
+        """The constructor's settings, if it was given any."""
+        if self.profile is None:
+            return self.config
+        if self.config is not None:
+            raise ConfigError(
+                f"expected config or profile, got both; to change some fields of a profile pass "
+                f"config=RsmiConfig.profile({self.profile!r}, ...)"
+            )
+        return RsmiConfig.profile(self.profile)
+
+    @property
+    def randomised(self) -> bool:
+        """Whether the answer depends on random draws, be they fixed by a seed or not."""
+        return is_random(self.config_)
+
+    @property
+    def uses_gradients(self) -> bool:
+        """Whether a prediction takes a gradient."""
+        return self.config_.masking == "gradient"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments and, if `deep`, each setting as `config__...` or `train_config__...`."""
@@ -49,7 +74,7 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop("_saved_config", None)
         nested = by_owner(params, ("config", "train_config"))  # all at once: some fields only fit together
         if nested["config"]:
-            self.config = updated(self.config_, **nested["config"])
+            self.config, self.profile = updated(self.config_, **nested["config"]), None
         if nested["train_config"]:
             self.train_config = updated(self.train_config or TrainConfig(), **nested["train_config"])
         return self

@@ -50,6 +50,15 @@ def test_train_by_finetuning_saves_the_plain_variant(run, table, base, tmp_path)
     assert RsmiClassifier.from_pretrained(out).config_ == RsmiConfig.variant("plain")
 
 
+def test_a_profile_gives_way_to_options(run, table, base, tmp_path):
+    out = tmp_path / "model"
+    words = ("--base", base, "--profile", "robust", "--noise-layers", 1, "--max-length", 32, "--epochs", 1)
+    code, _, stderr = run("train", table, "--out", out, *words)
+    assert code == 0, stderr
+    asked = RsmiConfig.profile("robust", noise_layers=1, max_length=32)
+    assert RsmiClassifier.from_pretrained(out).config_ == asked
+
+
 def test_a_preset_gives_what_the_options_do_not(run, table, base, tmp_path):
     out = tmp_path / "model"
     words = (

@@ -13,7 +13,7 @@ import pytest
 from rsmi.app import completion
 from rsmi.attacks.catalogue import ATTACKS
 from rsmi.certify.settings import Bound, Kind
-from rsmi.config import VARIANTS, Method
+from rsmi.config import PROFILES, VARIANTS, Method
 from rsmi.data.folder import FOLDER_SETS
 from rsmi.evaluation.protocols import PROTOCOLS
 from rsmi.evaluation.suite import SUITES
@@ -31,6 +31,7 @@ def test_names_are_those_of_the_library():
     assert set(completion.ITEMS) == {"all", *ITEMS}
     assert get_args(Kind) == completion.KINDS
     assert get_args(Method) == completion.METHODS
+    assert tuple(PROFILES) == completion.PROFILES
     assert tuple(PROTOCOLS) == completion.PROTOCOLS
     assert set(completion.SCALES) == set(SCALES)
     assert tuple(FOLDER_SETS) == completion.SETS

@@ -12,6 +12,7 @@ DTYPES: Final = ("float32", "bfloat16", "float16")
 ITEMS: Final = ("all", *(f"table{n}" for n in range(1, 12)), *(f"figure{n}" for n in range(2, 5)))
 KINDS: Final = ("l2-hidden", "l2-embedding", "l0-mask", "synonym", "edit")
 METHODS: Final = ("rsmi", "finetune", "freelb", "infobert", "safer", "advaug")
+PROFILES: Final = ("fast", "balanced", "robust")
 PROTOCOLS: Final = (
     "paper",
     "vote",

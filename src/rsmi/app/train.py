@@ -12,11 +12,12 @@ import typer
 
 from rsmi.app.advaug import generate_added
 from rsmi.app.attack import DataName
-from rsmi.app.completion import ATTACKS, METHODS, VARIANTS, among, presets
+from rsmi.app.completion import ATTACKS, METHODS, PROFILES, VARIANTS, among, presets
 from rsmi.app.exits import interruptible
 from rsmi.app.options import Device, Dtype, Json, LabelColumn, PairColumn, TextColumn, parse_settings
 
 if TYPE_CHECKING:
+    from rsmi.config import RsmiConfig
     from rsmi.data import TextDataset
     from rsmi.presets import Preset
     from rsmi.records import TextInput
@@ -35,6 +36,14 @@ def train(
         str | None,
         typer.Option(
             "--preset", help="Settings by name: paper/roberta-base/imdb, minilm/mr, ...", autocompletion=presets
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            help="Settings of rsmi for those who do not tune: fast, balanced or robust.",
+            autocompletion=among(PROFILES),
         ),
     ] = None,
     method: Annotated[
@@ -112,7 +121,7 @@ def train(
 
     default = _starting_point(method, preset)
     base = base or default.base
-    config = default.config if variant is None else default.config.as_variant(variant)
+    config = _asked_config(default, profile, variant, method)
     settings = {
         "noise_std": noise_std,
         "noise_layers": None if noise_layers is None else _layers(noise_layers),
@@ -210,6 +219,20 @@ def _starting_point(method: str, preset: str | None) -> Preset:
         return load_preset(preset, train_config.method)
     config = RsmiConfig.variant(asked_as(train_config.method))
     return Preset(name="default", base="minilm", data="", config=config, train_config=train_config)
+
+
+def _asked_config(default: Preset, profile: str | None, variant: str | None, method: str) -> RsmiConfig:
+    """Return the settings of a profile, or those to start from as the variant."""
+    from rsmi.config import RsmiConfig
+    from rsmi.errors import ConfigError
+
+    if profile is None:
+        return default.config if variant is None else default.config.as_variant(variant)
+    others = {"--preset": default.name != "default", f"--variant {variant}": variant is not None}
+    others[f"--method {method}"] = method != "rsmi"
+    for other in (name for name, given in others.items() if given):
+        raise ConfigError(f"--profile: expected it without {other}, which settles the same things; choose one")
+    return RsmiConfig.profile(profile)
 
 
 def _sorted(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
