@@ -44,7 +44,7 @@ _ITEMS = (
     Item("table8", "Table 8: run time", grids.table8, sheets.table8, claims.table8),
     Item("table9", "Table 9: settings", grids.nothing, sheets.table9, _none),
     Item("table10", "Table 10: data", grids.table10, sheets.table10, _none),
-    Item("table11", "Table 11: adversarial texts added", grids.table11, layouts.table11, _none),
+    Item("table11", "Table 11: adversarial texts added", grids.table11, sheets.table11, _none),
     Item("figure2", "Figure 2: hidden states", grids.figure2, sheets.figure2, claims.figure2, sheets.draw_figure2),
     Item("figure3", "Figure 3: two-step sampling", grids.figure3, sheets.figure3, claims.figure3, sheets.draw_figure3),
     Item("figure4", "Figure 4: stochastic stability", grids.figure4, sheets.figure4, claims.figure4),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rsmi.experiments import grids
-from rsmi.experiments.layouts import NAMES, Drawing, beside
+from rsmi.experiments.layouts import NAMES, PAPER, Drawing, beside
 from rsmi.experiments.paper import figure_of
 from rsmi.experiments.results import Results
-from rsmi.experiments.specs import Trained
+from rsmi.experiments.specs import Trained, augmenting
 from rsmi.report.wording import NONE, Cell, Table, number, percent, word
 
 _FIELDS = (
@@ -83,6 +83,30 @@ def table10(results: Results) -> list[Table]:
         rows.append((word(data), *cells, word(str(found["source"]).rpartition("/")[2])))
     caption = f"Training uses {results.scale.told_texts()}; in round brackets: the paper's"
     return [Table(caption, ("Data", "Train", "Dev", "Test", "Classes", "Source"), (("", tuple(rows)),))]
+
+
+def table11(results: Results) -> list[Table]:
+    """How many adversarial texts AdvAug adds."""
+    rows = []
+    for data in grids.COMPARED:
+        for encoder in results.scale.compared:
+            model = Trained(encoder=encoder, data=data, method="advaug")
+            tried = results.run(augmenting(model)).records
+            rows.append(
+                (
+                    word(results.scale.encoders[encoder].label),
+                    word(data),
+                    Cell(f"{len(tried):,}"),
+                    beside(
+                        f"{sum(record.outcome == 'succeeded' for record in tried):,}",
+                        "",
+                        figure_of("table11", data, encoder),
+                        0,
+                    ),
+                )
+            )
+    caption = f"Texts that fooled the fine-tuned model (TextFooler); {PAPER} and 10,000 texts attacked"
+    return [Table(caption, ("Encoder", "Data", "Training texts attacked", "Added"), (("", tuple(rows)),))]
 
 
 def figure2(results: Results) -> list[Table]:
