@@ -162,6 +162,13 @@ def test_a_generated_page_is_up_to_date(page, tool, name, monkeypatch):
     assert (DOCS / f"{page}.md").read_text(encoding="utf-8") == made, "run `make docs` and commit the page"
 
 
+def test_what_profiles_cost_and_protect_is_what_was_measured(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    table = "\n".join(import_module("configuration_docs").profiles())
+    page = (DOCS / "howto" / "noise-and-masks.md").read_text(encoding="utf-8")
+    assert f"\n{table}\n" in page, "copy the table of docs/reference/configuration.md"
+
+
 def test_the_pages_of_the_api_are_up_to_date_and_leave_no_module_out(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     api = import_module("api_docs")
