@@ -2,7 +2,7 @@ r"""What noise, masks and votes cost and protect, and the profiles `fast`, `bala
 
     RSMI_DATA=... RSMI_MODELS=... python benchmarks/profiles.py --work runs/profiles --out results/profiles
 
-Every setting is trained on three data sets with two encoders and attacked on dev texts with PWWS and DeepWordBug; a
+Settings are trained on three data sets with two encoders and attacked on dev texts with PWWS and DeepWordBug; a
 text counts as robust if it is right under both. Under attack, copies are classified in 8 bits, and of a text the first
 20 words are read. The rule below then names the profiles, and what it names is attacked once more, on test texts.
 Whatever is finished is left alone, so that an interrupted run goes on, and processes share the work: start it once for
@@ -111,10 +111,13 @@ class Setting:
 PLAIN = Setting()
 SETTINGS = (
     PLAIN,
-    *(Setting(noise, once=once) for noise in (0.4, 0.8) for once in (True, False)),
-    *(Setting(noise, masks=1) for noise in (0.4, 0.8)),
+    *(Setting(0.4, once=once) for once in (True, False)),
+    *(Setting(0.4, masks) for masks in (1, 2)),
 )
 PLACES = tuple((data, encoder) for data in DATA for encoder in SCALE.encoders)
+TRIED = (*(Setting(0.8, once=once) for once in (True, False)), Setting(0.8, masks=1))
+"""Settings of which granite-30m learnt nothing on the first data set, so that they were not followed up."""
+TRIED_AT = tuple(place for place in PLACES if place[0] == DATA[0])
 
 
 def main() -> None:
@@ -124,12 +127,13 @@ def main() -> None:
     options = parser.parse_args()
     results = Results(SCALE, options.out)
     run(results, options.work, dev_steps())
-    chosen = choose(dev := measured(results, SETTINGS, "dev"))
+    chosen = choose(dev := measured(results, SETTINGS, PLACES, "dev"))
     named = tuple(setting for setting in SETTINGS if setting in (PLAIN, *chosen.values()))
     run(results, options.work, test_steps(named))
     result = {
         "dev": [about.to_dict() for about in dev],
-        "test": [about.to_dict() for about in measured(results, named, "test")],
+        "tried": [about.to_dict() for about in measured(results, TRIED, TRIED_AT, "dev")],
+        "test": [about.to_dict() for about in measured(results, named, PLACES, "test")],
         "profiles": {name: setting.training | setting.asking for name, setting in chosen.items()},
         "names": {name: setting.name for name, setting in chosen.items()},
         "training": SCALE.told_texts(),
@@ -158,7 +162,7 @@ def dev_steps() -> tuple[Step, ...]:
     return tuple(
         step
         for place in PLACES
-        for own in SETTINGS
+        for own in (*SETTINGS, *(TRIED if place in TRIED_AT else ()))
         for step in (*own.attacked(*place, "choose"), own.judged(*place, "dev"), own.timed(*place))
     )
 
@@ -192,10 +196,12 @@ class Found:
         return {**vars(self), "setting": self.setting.name}
 
 
-def measured(results: Results, settings: Sequence[Setting], split: Literal["dev", "test"]) -> list[Found]:
+def measured(
+    results: Results, settings: Sequence[Setting], places: Sequence[tuple[str, str]], split: Literal["dev", "test"]
+) -> list[Found]:
     """Read back what was found of settings, place by place."""
     found = []
-    for data, encoder in PLACES:
+    for data, encoder in places:
         for own in settings:
             purpose: Literal["choose", "test"] = "choose" if split == "dev" else "test"
             robust = worst_case([results.run(cell) for cell in own.attacked(data, encoder, purpose)])

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from rsmi.evaluation.robustness import Share
 from rsmi.report.svg import COLOURS
+from rsmi.report.wording import NONE
 
 TOLERANCE = {"fast": (2.0, 3.0), "balanced": (4.0, 15.0), "robust": (10.0, 40.0)}
 """What a profile may cost: points of accuracy against plain fine-tuning, and time in plain forward passes."""
@@ -60,7 +61,9 @@ def page(result: Mapping[str, Any]) -> str:
         "",
         "## Place by place, on dev texts (SAcc / RAcc)",
         "",
-        *_places(result["dev"]),
+        *_places([*result["dev"], *result["tried"]]),
+        "",
+        "Noise of 0.8 spreads was not followed up: with it one of the encoders learnt nothing on the first data set.",
         "",
     ]
     return "\n".join(lines)
@@ -105,7 +108,7 @@ def _places(rows: Sequence[Row]) -> list[str]:
     lines.append("|---" * (len(places) + 1) + "|")
     for setting, own in by_setting(rows).items():
         cells = {(row["data"], row["encoder"]): row for row in own}
-        shown = [_cell(cells[place]) for place in places]
+        shown = [_cell(cells[place]) if place in cells else NONE for place in places]
         lines.append(f"| {setting} | " + " | ".join(shown) + " |")
     return lines
 
