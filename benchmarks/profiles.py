@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from environment import environment
-from profiles_page import ANYWHERE, TOLERANCE, page, trade_off
+from profiles_page import ANYWHERE, ONE_DRAW, TOLERANCE, page, trade_off
 from rsmi.config import VARIANTS
 from rsmi.evaluation.runs import worst_case
 from rsmi.experiments.items import Item
@@ -239,7 +239,8 @@ def choose(found: Iterable[Found]) -> dict[str, Setting]:
     robust = {setting: fmean(each.robust / each.attacked for each in own) for setting, own in by_setting.items()}
     chosen = {}
     for name, (points, passes) in TOLERANCE.items():
-        quick = [setting for setting, own in by_setting.items() if fmean(each.passes for each in own) <= passes]
+        votes = {setting: own for setting, own in by_setting.items() if name in ONE_DRAW or not setting.once}
+        quick = [setting for setting, own in votes.items() if fmean(each.passes for each in own) <= passes]
         if not quick:
             raise SystemExit(f"{name}: no setting costs at most {passes} passes")
         allowed = [setting for setting in quick if fmean(lost[setting]) <= points and max(lost[setting]) <= ANYWHERE]

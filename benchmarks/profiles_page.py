@@ -12,8 +12,10 @@ from rsmi.evaluation.robustness import Share
 from rsmi.report.svg import COLOURS
 from rsmi.report.wording import NONE
 
-TOLERANCE = {"fast": (2.0, 3.0), "balanced": (4.0, 15.0), "robust": (10.0, 40.0)}
+TOLERANCE = {"fast": (2.0, 3.0), "balanced": (2.0, 15.0), "robust": (10.0, 40.0)}
 """What a profile may cost: points of accuracy against plain fine-tuning, and time in plain forward passes."""
+ONE_DRAW = ("fast",)
+"""Profiles that may answer by a single draw: who asks again gets another answer, so that the others vote."""
 
 ANYWHERE = 10.0
 """Points of accuracy that it may cost on any one data set with any one encoder."""
@@ -49,13 +51,16 @@ def page(result: Mapping[str, Any]) -> str:
         "one answer holds up",
         "under any attack), and at most",
         *(
-            f"- `{name}`: {points:g} points in the mean, {passes:g} plain passes: {result['names'][name]}"
+            f"- `{name}`: {points:g} points in the mean, {passes:g} plain passes"
+            f"{'' if name in ONE_DRAW else ', and that vote'}: {result['names'][name]}"
             for name, (points, passes) in TOLERANCE.items()
         ),
         "",
         *_table(result["test"], named(result)),
         "",
         "## Every setting, on dev texts",
+        "",
+        "![Right under attack against right answers, every setting with its intervals](trade-off.svg)",
         "",
         *_table(result["dev"], {}),
         "",
