@@ -12,7 +12,7 @@ from rsmi.evaluation.robustness import Share
 from rsmi.report.svg import COLOURS
 from rsmi.report.wording import NONE
 
-TOLERANCE = {"fast": (2.0, 3.0), "balanced": (1.0, 15.0), "robust": (10.0, 40.0)}
+TOLERANCE = {"fast": (2.0, 3.0), "balanced": (0.5, 5.0), "robust": (10.0, 40.0)}
 """What a profile may cost: points of accuracy against plain fine-tuning, and time in plain forward passes."""
 ONE_DRAW = ("fast",)
 """Profiles that may answer by a single draw: who asks again gets another answer, so that the others vote."""
