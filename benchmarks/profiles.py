@@ -13,7 +13,8 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -21,12 +22,13 @@ from typing import Any, Literal
 from environment import environment
 from profiles_page import ANYWHERE, ONE_DRAW, TOLERANCE, page, trade_off
 from rsmi.config import VARIANTS
-from rsmi.evaluation.runs import worst_case
+from rsmi.evaluation.runs import mcnemar, worst_case
 from rsmi.experiments.items import Item
 from rsmi.experiments.results import Results
 from rsmi.experiments.running import Progress, reproduce
 from rsmi.experiments.scales import SMALL
 from rsmi.experiments.specs import Attacked, Measured, Step, Trained, changes
+from rsmi.report.numbers import holm
 from rsmi.writing import write_text
 
 ATTACKS = ("pwws", "deepwordbug")
@@ -134,6 +136,7 @@ def main() -> None:
         "dev": [about.to_dict() for about in dev],
         "tried": [about.to_dict() for about in measured(results, TRIED, TRIED_AT, "dev")],
         "test": [about.to_dict() for about in measured(results, named, PLACES, "test")],
+        "paired": paired(results, named),
         "profiles": {name: setting.training | setting.asking for name, setting in chosen.items()},
         "names": {name: setting.name for name, setting in chosen.items()},
         "training": SCALE.told_texts(),
@@ -220,6 +223,25 @@ def measured(
                 )
             )
     return found
+
+
+def paired(results: Results, named: Sequence[Setting]) -> list[dict[str, Any]]:
+    """Compare every two settings on the same test texts, all places together: exact McNemar tests, Holm's correction."""
+    fine = {
+        own: [
+            each
+            for place in PLACES
+            for each in worst_case([results.run(cell) for cell in own.attacked(*place, "test")])
+        ]
+        for own in named
+    }
+    couples = list(combinations(reversed(named), 2))
+    tests = [mcnemar(fine[first], fine[second]) for first, second in couples]
+    corrected = holm([test.p_value for test in tests])
+    return [
+        {"first": first.name, "second": second.name, **asdict(test), "corrected": value}
+        for (first, second), test, value in zip(couples, tests, corrected, strict=True)
+    ]
 
 
 def choose(found: Iterable[Found]) -> dict[str, Setting]:

@@ -58,6 +58,10 @@ def page(result: Mapping[str, Any]) -> str:
         "",
         *_table(result["test"], named(result)),
         "",
+        "Right under both attacks, on the same test texts (exact McNemar tests, p with Holm's correction):",
+        "",
+        *_paired(result["paired"]),
+        "",
         "## Every setting, on dev texts",
         "",
         "![Right under attack against right answers, every setting with its intervals](trade-off.svg)",
@@ -104,6 +108,15 @@ def _table(rows: Sequence[Row], names: Mapping[str, str]) -> list[str]:
         first = f"| {names.get(setting, '')} " if names else ""
         passes = fmean(row["passes"] for row in own)
         lines.append(f"{first}| {setting} | {clean} | {clean.total} | {robust} | {robust.total} | {passes:.1f} |")
+    return lines
+
+
+def _paired(tests: Sequence[Row]) -> list[str]:
+    lines = ["| First | Second | Only the first | Only the second | p |", "|---|---|---|---|---|"]
+    for test in tests:
+        p = f"{test['corrected']:.3f}" if test["corrected"] >= 0.001 else "below 0.001"
+        counts = f"{test['only_first']} | {test['only_second']}"
+        lines.append(f"| {test['first']} | {test['second']} | {counts} | {p} |")
     return lines
 
 
