@@ -226,7 +226,7 @@ def measured(
 
 
 def paired(results: Results, named: Sequence[Setting]) -> list[dict[str, Any]]:
-    """Compare every two settings on the same test texts, all places together: exact McNemar tests, Holm's correction."""
+    """Compare every two settings on the same test texts, all places together: exact McNemar tests, with Holm's p."""
     fine = {
         own: [
             each
