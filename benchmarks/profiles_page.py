@@ -50,6 +50,7 @@ def page(result: Mapping[str, Any]) -> str:
         f"cost at most {ANYWHERE:g} points of accuracy at any single place (a model that noise has unlearnt all but "
         "one answer holds up",
         "under any attack), and at most",
+        "",
         *(
             f"- `{name}`: {points:g} points in the mean, {passes:g} plain passes"
             f"{'' if name in ONE_DRAW else ', and that vote'}: {result['names'][name]}"
@@ -149,12 +150,14 @@ def trade_off(result: Mapping[str, Any]) -> str:
             bars = [[[100 * (s.value - s.interval[0])], [100 * (s.interval[1] - s.value)]] for s in (x, y)]
             colour = COLOURS[place % len(COLOURS)]
             at = (100 * x.value, 100 * y.value)
-            axes.errorbar(*at, xerr=bars[0], yerr=bars[1], fmt="os^D"[place // len(COLOURS)], color=colour, alpha=0.8)
             said = f"{setting} ({names[setting]})" if setting in names else setting
-            axes.annotate(said, at, xytext=(5, 4), textcoords="offset points", color=colour, fontsize=8)
+            axes.errorbar(*at, xerr=bars[0], yerr=bars[1], fmt="os^Dv"[place % 5], color=colour, alpha=0.8, label=said)
         axes.set_xlabel("right answers, dev texts %")
         axes.set_ylabel("right under both attacks %")
         axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(
+            loc="outside lower center", ncols=2, frameon=False, fontsize=8
+        )  # apart: points lie close together
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
     return written.getvalue()
