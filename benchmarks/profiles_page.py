@@ -155,9 +155,8 @@ def trade_off(result: Mapping[str, Any]) -> str:
         axes.set_xlabel("right answers, dev texts %")
         axes.set_ylabel("right under both attacks %")
         axes.spines[["top", "right"]].set_visible(False)
-        figure.legend(
-            loc="outside lower center", ncols=2, frameon=False, fontsize=8
-        )  # apart: points lie close together
+        # apart from the points, which lie close together
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
     return written.getvalue()

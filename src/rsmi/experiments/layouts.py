@@ -13,6 +13,7 @@ from rsmi.experiments import grids
 from rsmi.experiments.paper import figure_of
 from rsmi.experiments.results import Results
 from rsmi.experiments.specs import Attacked
+from rsmi.presets import asked_as
 from rsmi.report.wording import NONE, Cell, Table, percent, word
 
 NAMES: Final = {
@@ -25,8 +26,6 @@ NAMES: Final = {
     "rsmi": "RSMI",
 }
 """What the paper calls its rows."""
-RANDOMISED: Final = ("safer", "rsmi")
-"""How models are trained whose answers are random."""
 _SHORT = {"textfooler": "TF", "pwws": "PWWS", "bae": "BAE"}
 PAPER: Final = "in round brackets: the paper's figure for its own encoder and full data"
 """What stands in round brackets in every table."""
@@ -101,7 +100,7 @@ def _asked_again(results: Results, places: Sequence[tuple[str, str]]) -> Table:
     for encoder, data in places:
         rows = []
         for row, method, _ in grids.ROWS:
-            if method not in RANDOMISED:
+            if asked_as(method) == "plain":
                 continue
             runs = [
                 [results.run(cell) for cell in grids.cells(encoder, data, row, attack, seeds)]

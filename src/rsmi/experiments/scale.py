@@ -176,7 +176,7 @@ class Scale:
             config=dict(cell.changes),
             seed=0,
             fresh_draws=20,
-            backend=self.backend if cell.model.method in ("rsmi", "safer") else "torch",
+            backend="torch" if asked_as(cell.model.method) == "plain" else self.backend,
             explained=False,
         )
 
