@@ -187,6 +187,19 @@ def test_time_left_is_told_once_something_was_timed(make: Make) -> None:
     assert all(progress.seconds_left is not None and progress.seconds_left > 0 for progress in told[1:])
 
 
+def test_time_left_follows_the_last_steps_of_a_kind_and_else_those_most_like_it() -> None:
+    spent = {
+        "bae on rsmi": [(1.0, 90.0), *[(1.0, 2.0)] * 5],  # the first one was done by another machine
+        "pwws on finetune": [(1.0, 30.0)],
+        "train rsmi": [(1.0, 7.0)],
+    }
+    assert running._rate("bae on rsmi", spent) == 2.0
+    assert running._rate("textfooler on safer", spent) == 2.0  # random, too
+    assert running._rate("bae on freelb", spent) == 30.0
+    assert running._rate("train freelb", spent) == 7.0
+    assert running._rate("stability", spent) == pytest.approx(47 / 7)  # like none of them
+
+
 def test_what_another_process_is_at_is_left_to_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first steps are held elsewhere: the others are done meanwhile, those only when they are let go undone."""
     from contextlib import ExitStack

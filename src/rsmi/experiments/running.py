@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from rsmi.config import Method
 from rsmi.errors import BusyError
 from rsmi.evaluation.jobs import OpenJob
 from rsmi.evaluation.running import run_job
@@ -22,6 +23,7 @@ from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Attacked, Step, Trained, needs, ordered, rests_on
 from rsmi.experiments.training import train
 from rsmi.method.checkpoint import is_checkpoint
+from rsmi.presets import asked_as
 from rsmi.records import AttackRecord
 from rsmi.scoring.lock import only_run
 
@@ -29,6 +31,7 @@ Show = Callable[[OpenJob, Path, Iterator[AttackRecord]], Iterable[AttackRecord]]
 """Shows an attack while it runs."""
 _logger = logging.getLogger(__name__)
 _WAIT = 2.0  # seconds, where all that is left is done by others
+_LAST = 5  # steps of a kind that tell how long the next will take: earlier ones may be of another machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,28 +175,40 @@ class _Log:
             file.write(json.dumps(line) + "\n")
 
     def estimate(self, left: Sequence[Step], processes: int) -> float | None:
-        """Return the seconds that steps will take some processes, by what steps of their kind took so far."""
+        """Return the seconds that steps will take some processes, by what the last steps of their kind took."""
         spent = self._spent()
         if not spent:
             return None
-        overall = sum(own[1] for own in spent.values()) / sum(own[0] for own in spent.values())
-        total = 0.0
-        for step in left:
-            cost, seconds = spent.get(_kind(step), (0.0, 0.0))
-            total += cost_of(step, self._scale) * (seconds / cost if cost else overall)
-        return total / processes
+        return sum(cost_of(step, self._scale) * _rate(_kind(step), spent) for step in left) / processes
 
-    def _spent(self) -> dict[str, tuple[float, float]]:
-        spent: dict[str, tuple[float, float]] = {}
+    def _spent(self) -> dict[str, list[tuple[float, float]]]:
+        """Return cost and seconds of the steps done, by kind, in their order."""
+        spent: dict[str, list[tuple[float, float]]] = {}
         for line in self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else ():
             try:
                 values: dict[str, Any] = json.loads(line)
-                kind, own = values["kind"], (float(values["cost"]), float(values["seconds"]))
+                kind, cost, seconds = str(values["kind"]), float(values["cost"]), float(values["seconds"])
             except (ValueError, KeyError, TypeError):
                 continue  # a line cut off by a crash costs an estimate its best, nothing more
-            before = spent.get(kind, (0.0, 0.0))
-            spent[kind] = (before[0] + own[0], before[1] + own[1])
-        return {kind: own for kind, own in spent.items() if own[0] > 0}
+            if cost > 0:
+                spent.setdefault(kind, []).append((cost, seconds))
+        return spent
+
+
+def _rate(kind: str, spent: Mapping[str, Sequence[tuple[float, float]]]) -> float:
+    """Return the seconds a unit of cost takes: of this kind, else of the kinds most like it, else of all."""
+    similar = [own for own in spent if _family(own) == _family(kind)]
+    kinds = next(found for found in ([kind] if kind in spent else [], similar, list(spent)) if found)
+    known = [pair for own in kinds for pair in spent[own][-_LAST:]]
+    return sum(seconds for _, seconds in known) / sum(cost for cost, _ in known)
+
+
+def _family(kind: str) -> str:
+    """Return what kinds have in common that cost about the same: trainings, attacks on random models, on others."""
+    what, _, method = kind.partition(" on ")
+    if not method:
+        return what.partition(" ")[0]
+    return "attack on plain" if asked_as(cast(Method, method)) == "plain" else "attack on random"
 
 
 def _kind(step: Step) -> str:
