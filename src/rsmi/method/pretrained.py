@@ -23,6 +23,7 @@ from transformers.utils import logging as hf_logging
 from rsmi.data.embedded import encoder_folder
 from rsmi.errors import CheckpointError, ConfigError, RsmiError, UnsupportedModelError
 from rsmi.method.encoder import Encoder, open_encoder
+from rsmi.method.products import choose_products
 from rsmi.method.t5 import encoder_only_class
 from rsmi.method.untrusted import refuse_untrusted
 from rsmi.seeds import derive, generator, global_state_kept
@@ -84,6 +85,7 @@ def load_pretrained(
         raise CheckpointError(f"{source}: expected a tokenizer with a vocabulary (tokenizer.json), found none")
     if tokenizer.pad_token_id is None:
         raise UnsupportedModelError(f"{source}: expected a tokenizer with a padding token, got none")
+    choose_products(model)
     encoder = open_encoder(model.to(device).eval())
     _check_missing(source, encoder, missing, trained)
     _draw_head(model, missing, key)

@@ -15,7 +15,7 @@ def quantise(model: nn.Module) -> None:
     """Replace every linear layer of a model."""
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
-            if type(child) is nn.Linear:
+            if isinstance(child, nn.Linear):
                 setattr(module, name, RowwiseInt8Linear(child))
 
 

@@ -12,6 +12,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from rsmi.errors import CheckpointError, UnsupportedModelError
 from rsmi.method.encoder import Encoder, open_encoder
 from rsmi.method.pretrained import plain_errors, quiet
+from rsmi.method.products import choose_products
 from rsmi.method.untrusted import refuse_untrusted
 from rsmi.seeds import global_state_kept
 
@@ -56,4 +57,5 @@ def open_model(auto: Any, source: str | Path, device: torch.device, hint: str) -
             f"{source}: expected a fast tokenizer (tokenizer.json) with a padding token, got "
             f"{type(tokenizer).__name__}; {hint}"
         )
+    choose_products(model)
     return Opened(open_encoder(model.to(device).eval()), tokenizer, tuple(sorted(info["missing_keys"])))
