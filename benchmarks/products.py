@@ -79,10 +79,8 @@ def answer_times(repeats: int) -> dict[str, Any]:
     """Time answers of a plain MiniLM to texts of one length."""
     texts = load_data("imdb", "test").take(TEXTS, SEED).texts
     ways: dict[str, Callable[[], Any]] = {}
-    for name, chosen in WAYS.items():
-        with patch.object(products, "onednn_is_faster", return_value=chosen):
-            config = RsmiConfig.variant("plain", max_length=LENGTH)
-            own = RsmiClassifier.from_pretrained("minilm", config, classes=["neg", "pos"], seed=SEED, progress=False)
+    for name in WAYS:
+        own = trained(name, "finetune", BATCH)
         ways[name] = lambda own=own: own.predict_proba(texts)
     return {"texts": TEXTS, "tokens": LENGTH, "repeats": repeats, **gains(timed(ways, repeats))}
 
@@ -92,21 +90,20 @@ def update_times(method: str, options: argparse.Namespace) -> dict[str, Any]:
     times: dict[str, list[float]] = {name: [] for name in WAYS}
     for number in range(options.rounds):
         for name in WAYS if number % 2 == 0 else reversed(WAYS):
-            with patch.object(products, "onednn_is_faster", return_value=WAYS[name]):
-                times[name].append(statistics.median(seconds_of(method, options.updates)[2:]))
+            clock = Clock()
+            trained(name, method, BATCH * options.updates, clock)
+            times[name].append(statistics.median(clock.seconds[2:]))
     return {"batch": BATCH, "tokens": LENGTH, **gains(times)}
 
 
-def seconds_of(method: str, updates: int) -> list[float]:
-    """Train a few updates and return the seconds of each."""
+def trained(way: str, method: str, num: int, *callbacks: Clock) -> RsmiClassifier:
+    """Train a classifier on some texts, multiplying one way or the other."""
     config = RsmiConfig(max_length=LENGTH) if method == "rsmi" else RsmiConfig.variant("plain", max_length=LENGTH)
     settings = TrainConfig(method=method, epochs=1, batch_size=BATCH, dev_fraction=0.0)
-    data = load_data("imdb", "train").take(BATCH * updates, SEED)  # reviews are longer than LENGTH: no padding
-    clock = Clock()
-    RsmiClassifier("minilm", config, settings, seed=SEED, progress=False).fit(
-        data.texts, data.labels, callbacks=[clock]
-    )
-    return clock.seconds
+    data = load_data("imdb", "train").take(num, SEED)  # reviews are longer than LENGTH: no padding
+    with patch.object(products, "onednn_is_faster", return_value=WAYS[way]):
+        classifier = RsmiClassifier("minilm", config, settings, seed=SEED, progress=False)
+        return classifier.fit(data.texts, data.labels, callbacks=[*callbacks])
 
 
 def page(result: dict[str, Any]) -> str:
