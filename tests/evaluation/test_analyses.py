@@ -17,6 +17,7 @@ from rsmi.evaluation.analyses import (
     layer_distances,
     spread_of,
     stability,
+    stability_of,
 )
 from tiny import FAMILIES
 from toy import CONFIG, FAILED
@@ -78,6 +79,22 @@ def test_stability_counts_every_run_by_its_own_draw(tiny_folder):
     assert found.to_dict()["n"] == 6
     with pytest.raises(InputError, match="as many labels"):
         stability(classifier, texts, labels[:1], 6)
+
+
+def test_runs_on_the_texts_of_an_attack_are_not_the_draw_that_chose_them():
+    asked = []
+
+    class Fooled:
+        classes_ = np.array(["a", "b"])
+
+        def query(self, texts, draw):
+            asked.append(draw)
+            return np.array([[0.0, 1.0] if draw == 0 and text == "a good film" else [1.0, 0.0] for text in texts])
+
+    fooled = replace(FAILED, original="a fine film", adversarial="a good film", label="a", outcome="succeeded")
+    found = stability_of(Fooled(), [fooled], 3)
+    assert 0 not in asked and len(set(asked)) == 3
+    assert found["adversarial"].accuracies == found["clean"].accuracies == (1.0, 1.0, 1.0)
 
 
 def test_a_spread_is_mean_deviation_and_ends():

@@ -73,6 +73,28 @@ def test_only_gradients_that_are_wanted_are_computed(monkeypatch: pytest.MonkeyP
     assert asked == [(40, 24), (24, 40)]  # forwards, and the gradient at the inputs
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_gradient_at_the_inputs_alone_computes_none_of_the_weights(
+    bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    product = products._product
+    monkeypatch.setattr(products, "_product", lambda *own: asked.append(own[1].shape) or product(*own))
+    usual, ours = twins(bias)
+    inputs = torch.randn(20, 24, generator=torch.Generator().manual_seed(3)).requires_grad_()
+    found = []
+    for layer in (usual, ours):  # the weights have gradients, nobody asks for them: a saliency in training
+        found.append(torch.autograd.grad(layer(inputs * 2).square().sum(), inputs)[0])
+    torch.testing.assert_close(found[1], found[0])
+    assert asked == [(40, 24), (24, 40)]
+    found = [torch.autograd.grad(layer(inputs).square().sum(), layer.weight)[0] for layer in (usual, ours)]
+    torch.testing.assert_close(found[1], found[0])
+    assert len(asked) == 4  # forwards, and the gradient at the weights
+    found = [torch.autograd.grad(layer(inputs).square().sum(), [inputs, layer.weight]) for layer in (usual, ours)]
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(other, one)
+
+
 def test_a_model_keeps_its_weights_and_can_be_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "onednn_is_faster", lambda: True)
     model = nn.Sequential(nn.Linear(24, 40), nn.ReLU(), nn.Linear(40, 2))

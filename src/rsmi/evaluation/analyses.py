@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rsmi.attacks.base import FRESH
 from rsmi.classifier import RsmiClassifier
 from rsmi.errors import InputError
 from rsmi.method.encoder import evaluating
@@ -121,6 +122,7 @@ def stability(
     labels: Sequence[Label],
     runs: int,
     progress: Callable[[Sequence[int]], Any] = lambda draws: draws,
+    first_draw: int = 0,
 ) -> Stability:
     """Classify the same texts in many independent runs.
 
@@ -130,6 +132,7 @@ def stability(
         labels: Their true classes.
         runs: How often.
         progress: Wraps the numbers of the runs, to show a bar.
+        first_draw: Of the first run.
     """
     if len(texts) != len(labels) or not texts or runs < 1:
         raise InputError(
@@ -137,7 +140,7 @@ def stability(
         )
     golds = np.array(labels)
     accuracies = []
-    for draw in progress(range(runs)):
+    for draw in progress(range(first_draw, first_draw + runs)):
         winners = classifier.classes_[classifier.query(list(texts), draw).argmax(1)]
         accuracies.append(float((winners == golds).mean()))
     return Stability(accuracies=tuple(accuracies), texts=len(texts))
@@ -152,6 +155,8 @@ def stability_of(
     """Classify the texts of an attack in many independent runs: `clean` ones, and the `adversarial` that fooled it.
 
     A set without texts is left out. `progress` gets the name of a set and the numbers of its runs; see `stability`.
+    The draws are not those that the attack was answered by, under which clean texts are right and adversarial ones wrong
+    by choice.
     """
     attacked = [record for record in records if record.outcome != "skipped"]
     sets = {
@@ -160,7 +165,7 @@ def stability_of(
     }
     return {
         name: stability(
-            classifier, [text for text, _ in rows], [label for _, label in rows], runs, partial(progress, name)
+            classifier, [text for text, _ in rows], [label for _, label in rows], runs, partial(progress, name), FRESH
         )
         for name, rows in sets.items()
         if rows

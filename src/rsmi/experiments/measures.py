@@ -43,7 +43,7 @@ def _layers(step: Measured, results: Results, models: Path) -> dict[str, Any]:
 
 def _stability(step: Measured, results: Results, models: Path) -> dict[str, Any]:
     cell, runs = _attacked(step), results.scale.runs
-    classifier = _open(cell.model, cell.changes, models)
+    classifier = _open(cell.model, cell.changes, models, results.scale.backend)  # what fooled it was found by that
     found = stability_of(classifier, results.run(cell).records, runs)
     return {"runs": runs, **{name: own.to_dict() for name, own in found.items()}}
 
@@ -92,5 +92,5 @@ def _attacked(step: Measured) -> Attacked:
     return step.attacked
 
 
-def _open(model: Trained, own: Changes, models: Path) -> RsmiClassifier:
-    return open_classifier(str(models / model.name), config=dict(own), seed=0, progress=False)
+def _open(model: Trained, own: Changes, models: Path, backend: str = "torch") -> RsmiClassifier:
+    return open_classifier(str(models / model.name), config=dict(own), seed=0, backend=backend, progress=False)

@@ -74,13 +74,32 @@ class _Product(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         inputs, weight = ctx.saved_tensors
-        by_inputs, by_weight, by_bias = ctx.needs_input_grad
+        by_inputs, by_weight, by_bias = _asked_for(ctx)
         rows = gradient.reshape(-1, gradient.shape[-1])
         return (
             _product(gradient, weight.t()) if by_inputs else None,
             _product(rows.t(), inputs.reshape(-1, inputs.shape[-1]).t()) if by_weight else None,
             rows.sum(0) if by_bias else None,
         )
+
+
+def _asked_for(ctx: Any) -> list[bool]:
+    """Return which derivatives the backward pass under way is for: a saliency needs none of the weights.
+
+    A function of one's own is only told what has a gradient at all, and PyTorch's own layers ask the engine, as here.
+    """
+    nodes = [node for node, _ in ctx.next_functions] + [None]  # a bias that is missing has no entry
+    return [needed and _will_run(node) for needed, node in zip(ctx.needs_input_grad, nodes, strict=False)]
+
+
+def _will_run(node: Any) -> bool:
+    ask = getattr(torch._C, "_will_engine_execute_node", None)
+    if ask is None or node is None:
+        return True
+    try:
+        return bool(ask(node))
+    except RuntimeError:  # of a tensor that the gradient is taken at, it only says that it cannot tell
+        return True
 
 
 def _product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
