@@ -93,7 +93,8 @@ def test_runs_on_the_texts_of_an_attack_are_not_the_draw_that_chose_them():
 
     fooled = replace(FAILED, original="a fine film", adversarial="a good film", label="a", outcome="succeeded")
     found = stability_of(Fooled(), [fooled], 3)
-    assert 0 not in asked and len(set(asked)) == 3
+    assert 0 not in asked
+    assert len(set(asked)) == 3
     assert found["adversarial"].accuracies == found["clean"].accuracies == (1.0, 1.0, 1.0)
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from rsmi.experiments.grids import PAIR_ROWS, ROWS, SETTINGS
-from rsmi.experiments.paper import figure_of, paper_figures
+from rsmi.experiments.paper import compared, figure_of, mean_robust, paper_figures
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,14 @@ def test_attack_success_follows_from_the_two_accuracies() -> None:
 
 def test_settings_of_table_4_are_those_of_the_grid() -> None:
     assert [tuple(row[:3]) for row in figure_of("table4")] == list(SETTINGS)
+
+
+def test_rows_of_qnli_are_those_of_table_7_whatever_the_encoder() -> None:
+    assert compared("qnli", "bert-base", "rsmi") == figure_of("table7", "qnli", "roberta-base", "rsmi")
+    assert compared("imdb", "bert-base", "rsmi") == figure_of("table1", "imdb", "bert-base", "rsmi")
+    assert mean_robust("imdb", "bert-base", "rsmi", 3) == pytest.approx(65.10, abs=0.01)
+    assert mean_robust("imdb", "bert-base", "finetune", 2) == pytest.approx((5.9 + 0.6) / 2)
+    assert mean_robust("mr", "bert-base", "rsmi", 3) is None
 
 
 def test_what_the_paper_does_not_print_is_none() -> None:

@@ -11,8 +11,8 @@ from scipy.stats import f as f_distribution
 
 from rsmi.errors import DataError
 from rsmi.evaluation.runs import Run
-from rsmi.experiments.claims import judged
-from rsmi.experiments.statistics import Estimate, difference, gap, resampled, success, variance_ratio
+from rsmi.experiments.statistics import Estimate, deviation, difference, gap, resampled, success, variance_ratio
+from rsmi.experiments.verdicts import Part, judged
 from rsmi.records import AttackRecord
 
 
@@ -79,6 +79,15 @@ def test_a_gap_of_means_adds_their_errors() -> None:
     assert (found.low, found.high) == pytest.approx((1 - 1.95996 * 0.5, 1 + 1.95996 * 0.5), abs=1e-4)
 
 
+def test_a_deviation_has_the_interval_of_chi_squares() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.normal(0.0, 2.0, (4000, 10)).std(axis=1, ddof=1)
+    found = [deviation(float(draw), 10) for draw in draws]
+    covered = np.mean([own.low <= 2.0 <= own.high for own in found])
+    assert covered == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 4000))
+    assert deviation(2.0, 10, 0.5).low > found[0].low / found[0].value * 2.0  # a lower level, a narrower interval
+
+
 @pytest.mark.parametrize(
     ("estimates", "status"),
     [
@@ -90,8 +99,13 @@ def test_a_gap_of_means_adds_their_errors() -> None:
     ],
 )
 def test_a_claim_holds_if_all_of_its_parts_do(estimates: list[tuple[float, float, float]], status: str) -> None:
-    parts = [(f"part {i}", lambda _level, own=own: Estimate(*own)) for i, own in enumerate(estimates)]
+    parts = [Part(f"part {i}", lambda _level, own=own: Estimate(*own)) for i, own in enumerate(estimates)]
     assert judged("claim", parts).status == status
+
+
+def test_the_papers_own_figures_stand_beside_ours() -> None:
+    parts = [Part("one", lambda _level: Estimate(1, 0.5, 2), 12.34), Part("two", lambda _level: Estimate(1, 0.5, 2))]
+    assert judged("claim", parts).evidence == "one: 1.0 [0.5, 2.0] points (paper: 12.3); two: 1.0 [0.5, 2.0] points"
 
 
 def test_a_claim_is_only_refuted_at_a_level_corrected_for_its_parts() -> None:
@@ -101,6 +115,6 @@ def test_a_claim_is_only_refuted_at_a_level_corrected_for_its_parts() -> None:
         levels.append(level)
         return Estimate(-1, -2, -0.1 if level <= 0.95 else 0.1)  # below 0 at 95 %, not at the stricter level
 
-    verdict = judged("claim", [("one", part), ("two", lambda _level: Estimate(1, 0.5, 2))])
+    verdict = judged("claim", [Part("one", part), Part("two", lambda _level: Estimate(1, 0.5, 2))])
     assert verdict.status == "undecided"
     assert max(levels) == pytest.approx(0.975)

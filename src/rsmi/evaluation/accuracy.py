@@ -38,7 +38,7 @@ def count_correct(answers: Sequence[Any] | np.ndarray[Any, Any], labels: Sequenc
 
 
 @lru_cache(maxsize=4096)
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a proportion."""
-    interval = binomtest(successes, trials).proportion_ci(confidence_level=0.95, method="wilson")
+def wilson_interval(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the Wilson interval of a proportion."""
+    interval = binomtest(successes, trials).proportion_ci(confidence_level=level, method="wilson")
     return float(interval.low), float(interval.high)

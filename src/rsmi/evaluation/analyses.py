@@ -155,8 +155,8 @@ def stability_of(
     """Classify the texts of an attack in many independent runs: `clean` ones, and the `adversarial` that fooled it.
 
     A set without texts is left out. `progress` gets the name of a set and the numbers of its runs; see `stability`.
-    The draws are not those that the attack was answered by, under which clean texts are right and adversarial ones wrong
-    by choice.
+    The draws are not those that the attack was answered by: under these clean texts are right and adversarial ones
+    wrong by choice.
     """
     attacked = [record for record in records if record.outcome != "skipped"]
     sets = {

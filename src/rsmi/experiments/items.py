@@ -11,6 +11,7 @@ from rsmi.experiments import claims, grids, layouts, sheets
 from rsmi.experiments.results import Results
 from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Step
+from rsmi.experiments.verdicts import Verdict
 from rsmi.report.wording import Table
 from rsmi.settings import nearest
 
@@ -24,12 +25,12 @@ class Item:
     steps: Callable[[Scale], tuple[Step, ...]]
     """What must be done before it can be laid out."""
     tables: Callable[[Results], list[Table]]
-    judge: Callable[[Results], list[claims.Verdict]]
+    judge: Callable[[Results], list[Verdict]]
     """The claims that the paper draws from it, judged."""
     figure: Callable[[Results], layouts.Drawing | None] = lambda _results: None
 
 
-def _none(_results: Results) -> list[claims.Verdict]:
+def _none(_results: Results) -> list[Verdict]:
     return []
 
 

@@ -10,7 +10,7 @@ from rsmi.evaluation.analyses import spread_of
 from rsmi.evaluation.robustness import Robustness, Share
 from rsmi.evaluation.suite import PAPER_ATTACKS
 from rsmi.experiments import grids
-from rsmi.experiments.paper import figure_of
+from rsmi.experiments.paper import compared, figure_of
 from rsmi.experiments.results import Results
 from rsmi.experiments.specs import Attacked
 from rsmi.presets import asked_as
@@ -73,7 +73,7 @@ def table1(results: Results) -> list[Table]:
     groups = []
     for data in grids.COMPARED:
         for encoder in results.scale.compared:
-            rows = tuple(_comparison(results, "table1", encoder, data, row) for row, _, _ in grids.ROWS)
+            rows = tuple(_comparison(results, encoder, data, row) for row, _, _ in grids.ROWS)
             groups.append((f"{data}, {results.scale.encoders[encoder].label}", rows))
     places = [(encoder, data) for data in grids.COMPARED for encoder in results.scale.compared]
     return [_compared(results, tuple(groups)), _asked_again(results, places)]
@@ -82,7 +82,7 @@ def table1(results: Results) -> list[Table]:
 def table7(results: Results) -> list[Table]:
     """The same on QNLI."""
     encoder = results.scale.pairs
-    rows = tuple(_comparison(results, "table7", encoder, "qnli", row) for row, _, _ in grids.PAIR_ROWS)
+    rows = tuple(_comparison(results, encoder, "qnli", row) for row, _, _ in grids.PAIR_ROWS)
     groups = ((f"qnli, {results.scale.encoders[encoder].label}", rows),)
     return [_compared(results, groups), _asked_again(results, [(encoder, "qnli")])]
 
@@ -126,10 +126,10 @@ def _asked_again(results: Results, places: Sequence[tuple[str, str]]) -> Table:
     return Table(caption, ("Model", *columns), tuple(groups))
 
 
-def _comparison(results: Results, table: str, encoder: str, data: str, row: str) -> tuple[Cell, ...]:
+def _comparison(results: Results, encoder: str, data: str, row: str) -> tuple[Cell, ...]:
     seeds = results.scale.seeds
     found = {attack: _found(results, grids.cells(encoder, data, row, attack, seeds)) for attack in PAPER_ATTACKS}
-    printed = figure_of(table, data, encoder, row) or figure_of(table, data, "roberta-base", row) or {}
+    printed = compared(data, encoder, row) or {}
 
     def paper(metric: str, place: int) -> float | None:
         return printed[metric][place] if metric in printed else None

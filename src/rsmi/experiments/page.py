@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rsmi.errors import DataError
 from rsmi.evaluation.running import versions
-from rsmi.experiments.claims import Verdict
 from rsmi.experiments.items import Item
 from rsmi.experiments.layouts import Drawing
 from rsmi.experiments.results import Results
 from rsmi.experiments.running import steps_of
 from rsmi.experiments.scale import Scale
+from rsmi.experiments.verdicts import Status, Verdict
 from rsmi.report.markdown import escape, markdown_table
 from rsmi.writing import write_text
 
@@ -114,7 +115,10 @@ def _plain(values: Mapping[str, Any]) -> str:
 
 
 def _verdicts(items: Sequence[Item], judged: Mapping[str, list[Verdict]]) -> list[str]:
-    lines = ["## The paper's claims", "", "| Item | Claim | Verdict | Evidence |", "|---|---|---|---|"]
+    found = Counter(verdict.status for item in items for verdict in judged[item.name])
+    told = ", ".join(f"{found[status]} {status}" for status in get_args(Status))
+    lines = ["## The paper's claims", "", f"{found.total()} judged: {told}.", ""]
+    lines += ["| Item | Claim | Verdict | Evidence |", "|---|---|---|---|"]
     for item in items:
         for verdict in judged[item.name]:
             words = (item.title.split(":")[0], verdict.claim, verdict.status, verdict.evidence)
@@ -123,7 +127,7 @@ def _verdicts(items: Sequence[Item], judged: Mapping[str, list[Verdict]]) -> lis
         "",
         "A claim is *reproduced* if the 95 % interval of every one of its parts lies above 0, *not reproduced* if one "
         "lies below 0 (at a level corrected for their number), and *undecided* at this n otherwise. Intervals resample "
-        "the inputs, the same for all models.",
+        "the inputs, the same for all models. In round brackets: what the paper's own figures make of it.",
         "",
     ]
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from importlib.resources import files
+from statistics import fmean
 from typing import Any
 
 
@@ -29,3 +30,16 @@ def figure_of(*path: str | int) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return found
+
+
+def compared(data: str, encoder: str, row: str) -> dict[str, Any] | None:
+    """Return a row of Table 1, or of Table 7 for qnli; where the paper has none of an encoder, RoBERTa-base's."""
+    table = "table7" if data == "qnli" else "table1"
+    own: dict[str, Any] | None = figure_of(table, data, encoder, row) or figure_of(table, data, "roberta-base", row)
+    return own
+
+
+def mean_robust(data: str, encoder: str, row: str, attacks: int) -> float | None:
+    """Return the mean RAcc of a row over the first of TextFooler, PWWS and BAE."""
+    own = compared(data, encoder, row)
+    return None if own is None else fmean(own["RAcc"][:attacks])

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from scipy.stats import chi2, norm
 from scipy.stats import f as f_distribution
-from scipy.stats import norm
 
 from rsmi.errors import DataError
 from rsmi.evaluation.runs import Run
@@ -89,6 +89,19 @@ def variance_ratio(first: Sequence[float], second: Sequence[float], level: float
     ratio, freedom = one / other, (len(first) - 1, len(second) - 1)
     low, high = f_distribution.ppf([(1 - level) / 2, (1 + level) / 2], *freedom)
     return Estimate(ratio, ratio / float(high), ratio / float(low))
+
+
+def deviation(value: float, count: int, level: float = 0.95) -> Estimate:
+    """Return a standard deviation with its chi-square interval, for values that are normally distributed.
+
+    Args:
+        value: The standard deviation found.
+        count: Of how many values.
+        level: Of the interval.
+    """
+    freedom = count - 1
+    low, high = chi2.ppf([(1 - level) / 2, (1 + level) / 2], freedom)
+    return Estimate(value, value * math.sqrt(freedom / high), value * math.sqrt(freedom / low))
 
 
 def gap(first: tuple[float, float], second: tuple[float, float], level: float = 0.95) -> Estimate:
