@@ -62,6 +62,8 @@ bench: runs/demo/rsmi runs/speed
 	$(BIN)/python benchmarks/training.py --out benchmarks/results/training.json
 	$(BIN)/python benchmarks/predict_memory.py --out benchmarks/results/predict_memory.json
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed
+	$(BIN)/python benchmarks/products.py --out benchmarks/results/products
+	$(BIN)/python benchmarks/heap.py --out benchmarks/results/heap
 	$(BIN)/python benchmarks/backends.py --out benchmarks/results/backends
 	$(BIN)/python benchmarks/serving.py --backend int8 --out benchmarks/results/serving
 	$(BIN)/python benchmarks/serving_fuzz.py --out benchmarks/results/serving_fuzz

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from rsmi.errors import MissingResourceError, RsmiError, WorkerError
+from rsmi.memory import keep_free_memory
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -190,6 +191,7 @@ def _open_here(work: Work[Any, Any], threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
+    keep_free_memory()
     _end_with_parent()
     try:
         _Opened.run = work.open()

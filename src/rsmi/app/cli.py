@@ -23,6 +23,7 @@ from rsmi.app.reproduce import reproduce
 from rsmi.app.resources import resources
 from rsmi.app.serve import serve
 from rsmi.app.train import train
+from rsmi.memory import keep_free_memory
 
 app = typer.Typer(
     name="rsmi",
@@ -39,12 +40,16 @@ app.add_typer(resources, name="resources")
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+def _root(
+    context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and stop.")
+) -> None:
     if version:
         from rsmi import __version__
 
         typer.echo(__version__)
         raise typer.Exit()
+    if context.invoked_subcommand != "serve":  # a server stays for months: what it does not need goes back at once
+        keep_free_memory()
 
 
 def main() -> None:

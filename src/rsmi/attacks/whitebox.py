@@ -12,10 +12,10 @@ from torch import Tensor
 from rsmi.config import RsmiConfig
 from rsmi.defense import Target
 from rsmi.errors import UnsupportedModelError
+from rsmi.memory import return_free_memory
 from rsmi.method.encoder import evaluating
 from rsmi.method.engine import Engine
 from rsmi.method.masking import hide, sample_positions, top_positions
-from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import EMBEDDINGS, NoisePlan, NoiseSource, noisy_logits, row_noise
 from rsmi.method.saliency import BACKWARD_COST, embedding_gradient
 from rsmi.method.tokens import Batch, Encoded, by_length, collate

@@ -21,10 +21,10 @@ from rsmi.certify.gaussian import l2_radius, level_for
 from rsmi.certify.sampling import Array, Bounds, Cell, Tally
 from rsmi.certify.smoothing import Smoothing
 from rsmi.errors import NotCertifiable
+from rsmi.memory import return_free_memory
 from rsmi.method.encoder import Encoder, evaluating
 from rsmi.method.lanes import each
 from rsmi.method.masking import hide, top_positions
-from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource
 from rsmi.method.saliency import BACKWARD_COST
 from rsmi.method.tokens import Batch, Encoded, distinct, side_by_side

@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from rsmi.config import RsmiConfig
+from rsmi.memory import return_free_memory
 from rsmi.method.decision import Array, Decision, decide, decide_sequentially, step_one_suffices
 from rsmi.method.encoder import evaluating
 from rsmi.method.lanes import each
 from rsmi.method.masking import sample_positions, top_positions
-from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import has_prefix
 from rsmi.method.saliency import BACKWARD_COST, embedding_gradient
 from rsmi.method.stopping import SequentialTest, VotesWanted, until_gate, until_won

@@ -10,10 +10,10 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from rsmi.errors import UnsupportedModelError
+from rsmi.memory import return_free_memory
 from rsmi.method.encoder import Encoder, evaluating
 from rsmi.method.lanes import Lanes, each, open_lanes
 from rsmi.method.masking import hide
-from rsmi.method.memory import return_free_memory
 from rsmi.method.noise import NoisePlan, NoiseSource, batch_noise, noisy_copies, row_noise, state_before_noise
 from rsmi.method.tokens import Batch, Encoded, collate, distinct, side_by_side
 from rsmi.seeds import derive
