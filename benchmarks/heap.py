@@ -25,7 +25,7 @@ WAYS = {"rsmi": {}, "glibc alone": {"GLIBC_TUNABLES": ""}}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="runs/demo/rsmi", help="classifier, by default the demo's")
-    parser.add_argument("--data", default="imdb")
+    parser.add_argument("--data", default="mr")
     parser.add_argument("--num", type=int, default=8, help="texts attacked")
     parser.add_argument("--max-words", type=int, default=40)
     parser.add_argument("--backend", default="int8")
