@@ -36,7 +36,8 @@ def main() -> None:
     for number in range(options.repeats):
         for name in WAYS if number % 2 == 0 else reversed(WAYS):
             runs[name].append(attacked(options, WAYS[name]))
-    result = {**vars(options), "out": str(options.out), "seed": 0, "runs": runs, "environment": environment()}
+    asked = {name: value for name, value in vars(options).items() if name != "out"}
+    result = {**asked, "seed": 0, "runs": runs, "environment": environment()}
     save(options.out, result, page(result))
 
 
