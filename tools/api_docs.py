@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "report": ("Reports", ("rsmi.report",)),
     "certify": ("Certificates", ("rsmi.certify",)),
     "guard": ("Guards", ("rsmi.guard",)),
-    "scoring": ("Scoring of files", ("rsmi.scoring", "rsmi.workers", "rsmi.writing")),
+    "scoring": ("Scoring of files", ("rsmi.scoring", "rsmi.workers", "rsmi.writing", "rsmi.memory")),
     "export": ("Export to ONNX", ("rsmi.export",)),
     "method": ("The method", ("rsmi.method",)),
     "training": ("Training", ("rsmi.training",)),

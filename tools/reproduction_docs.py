@@ -1,12 +1,14 @@
 """Writes docs/reproduction.md from results/reproduction: how to run it, every verdict, every table (`make docs`)."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from rsmi.experiments.items import items_of
-from rsmi.experiments.page import judged_items, page_lines
+from rsmi.experiments.page import judged_items, page_lines, write_page
 from rsmi.experiments.results import Results
 from rsmi.experiments.scales import SCALES
+from rsmi.experiments.verdicts import Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reproduction.md"
@@ -41,16 +43,26 @@ anew, they have other last digits. Records name the weights they were made with.
 """
 
 
-def text() -> str:
-    """Return the page."""
-    results = Results(SCALES["small"], ROOT / "results" / "reproduction" / "small")
-    if not (results.folder / "scale.json").exists():
+ITEMS = items_of("all")
+RESULTS = Results(SCALES["small"], ROOT / "results" / "reproduction" / "small")
+
+
+def text(judged: Mapping[str, list[Verdict]] | None = None) -> str:
+    """Return the page; the verdicts are made anew where they are not given."""
+    if not (RESULTS.folder / "scale.json").exists():
         return HEAD + "Nothing has been reproduced here yet.\n"
-    items = items_of("all")
-    lines = page_lines(items, results, judged_items(items, results), "../results/reproduction/small/")
-    return HEAD + WHERE + "\n".join(lines[2:])
+    found = judged_items(ITEMS, RESULTS) if judged is None else judged
+    return HEAD + WHERE + "\n".join(page_lines(ITEMS, RESULTS, found, "../results/reproduction/small/")[2:])
+
+
+def main() -> None:
+    """Write the page, and the one beside the results with its figures, as `rsmi reproduce` does at its end."""
+    judged = judged_items(ITEMS, RESULTS)
+    if judged:
+        write_page(ITEMS, RESULTS, judged)
+    PAGE.write_text(text(judged), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")
+    main()
     sys.stderr.write(f"wrote {PAGE}\n")
