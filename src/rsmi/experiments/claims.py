@@ -41,7 +41,12 @@ def _places(results: Results) -> list[tuple[str, str, str]]:
 
 def _where(scale: Scale, encoder: str, what: str) -> str:
     """Name a part, by its encoder too where several are compared."""
-    return what if len(scale.compared) == 1 else f"{scale.encoders[encoder].label}, {what}"
+    return what if len(scale.compared) == 1 else f"{_called(scale, encoder)}, {what}"
+
+
+def _called(scale: Scale, encoder: str) -> str:
+    """Return the name of an encoder without what stands in brackets behind it."""
+    return scale.encoders[encoder].label.partition(" (")[0]
 
 
 def _beats(first: Sequence[Run], second: Sequence[Run], factor: float = 1.0) -> Callable[[float], Estimate]:
@@ -98,7 +103,7 @@ def table2(results: Results) -> list[Verdict]:
                 for row in ("rsmi", "finetune")
             )
             printed = figure_of("table2", data, encoder, "RAcc", 1)
-            parts.append(Part(f"{scale.encoders[encoder].label}, {data}", _beats(own, plain), printed))
+            parts.append(Part(f"{_called(scale, encoder)}, {data}", _beats(own, plain), printed))
     return [judged("RSMI makes other and larger encoders more robust, too (RSMI - fine-tuned)", parts)]
 
 
@@ -227,7 +232,7 @@ def figure2(results: Results) -> list[Verdict]:
         plain, own = (results.measure(grids.hidden(encoder, "ag_news", row))["layers"] for row in ("finetune", "rsmi"))
         if plain and own:
             ends = [(layers[-1]["cosine"], layers[-1]["cosine_error"]) for layers in (own, plain)]
-            parts.append(Part(results.scale.encoders[encoder].label, _apart(ends[0], ends[1])))
+            parts.append(Part(_called(results.scale, encoder), _apart(ends[0], ends[1])))
     return [judged("RSMI keeps adversarial texts nearer to the clean ones after the last layer (cosine)", parts, "")]
 
 
@@ -256,7 +261,7 @@ def figure4(results: Results) -> list[Verdict]:
     """Clean answers are stable, adversarial texts are luck."""
     stable, lucky = [], []
     for encoder in results.scale.compared:
-        found, name = results.measure(grids.repeated(encoder)), results.scale.encoders[encoder].label
+        found, name = results.measure(grids.repeated(encoder)), _called(results.scale, encoder)
         if "clean" in found:
             stable.append(Part(name, _steady(found["clean"])))
         if "adversarial" in found:

@@ -122,7 +122,7 @@ def _verdicts(items: Sequence[Item], judged: Mapping[str, list[Verdict]]) -> lis
     for item in items:
         for verdict in judged[item.name]:
             words = (item.title.split(":")[0], verdict.claim, verdict.status, verdict.evidence)
-            lines.append("| " + " | ".join(escape(text) for text in words) + " |")
+            lines.append("| " + " | ".join(escape(text).replace("; ", "<br>") for text in words) + " |")
     lines += [
         "",
         "A claim is *reproduced* if the 95 % interval of every one of its parts lies above 0, *not reproduced* if one "
