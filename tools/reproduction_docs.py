@@ -40,8 +40,8 @@ is made of is in its [scale.json](../results/reproduction/small/scale.json). Mod
 some before float32 products were oneDNN's ([decision 016](decisions/016-products-by-the-faster-library.md)): trained
 anew, they have other last digits. Records name the weights they were made with.
 
-All attacks here are the paper's, by the paper's protocol: none adapts to noise and masks. Claims that hold here say nothing
-about an attacker who does: [what was left under attacks that adapt](evaluation.md#what-we-found).
+All attacks here are the paper's, by the paper's protocol: none adapts to noise and masks. Claims that hold here say
+nothing about an attacker who does: [what was left under attacks that adapt](evaluation.md#what-we-found).
 
 """
 
