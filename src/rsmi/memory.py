@@ -25,8 +25,9 @@ def keep_free_memory() -> None:
     """Let the C library (glibc) keep what a batch frees for the next, where nobody has told it otherwise.
 
     Left alone, it hands the top of its heap back as soon as it is free, and fetches it again page by page a moment
-    later (what that costs: benchmarks/heap.py). What is kept goes back in `return_free_memory`. This is a setting of
-    the whole process, and so nothing for a library to touch: commands call it, and processes that are our own.
+    later (what that costs: benchmarks/heap.py). What is kept goes back where `return_free_memory` is called, or with
+    the process. This is a setting of the whole process, and so nothing for a library to touch: commands call it, and
+    processes that are our own.
     """
     if _malloc_trim is not None and _mallopt is not None and not any(name in os.environ for name in _OWN_SETTINGS):
         _mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
