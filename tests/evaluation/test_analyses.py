@@ -98,6 +98,21 @@ def test_runs_on_the_texts_of_an_attack_are_not_the_draw_that_chose_them():
     assert found["adversarial"].accuracies == found["clean"].accuracies == (1.0, 1.0, 1.0)
 
 
+def test_clean_texts_are_not_chosen_by_how_they_were_answered():
+    class Wrong:
+        classes_ = np.array(["a", "b"])
+
+        def query(self, texts, draw):
+            return np.array([[0.0, 1.0] if "poor" in text else [1.0, 0.0] for text in texts])
+
+    right, wrong = replace(FAILED, label="a"), replace(FAILED, original="poor", label="a", outcome="skipped")
+    found = stability_of(Wrong(), [right, wrong], 2)
+    assert list(found) == ["clean"]
+    assert (found["clean"].texts, found["clean"].accuracies) == (2, (0.5, 0.5))
+    own = stability_of(Wrong(), [right, wrong], 2, clean=(["poor"] * 3, ["b"] * 3))
+    assert (own["clean"].texts, own["clean"].accuracies) == (3, (1.0, 1.0))
+
+
 def test_a_spread_is_mean_deviation_and_ends():
     assert spread_of([1.0, 2.0, 3.0]) == {"n": 3, "mean": 2.0, "std": 1.0, "max": 3.0, "min": 1.0}
     assert spread_of([5.0])["std"] == 0.0

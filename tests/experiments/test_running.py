@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,8 +62,25 @@ def test_an_item_runs_from_nothing_to_its_page(item: str, make: Make) -> None:
     page = page_of(item, made[0]).read_text(encoding="utf-8")
     assert ITEMS[item].title in page
     assert "learning rates 0.01 (RSMI) and 0.01" in page
+    assert f"{torch.get_num_threads()} of {os.cpu_count()} cores" in page
+    assert (made[0].folder / f"{item}.svg").exists() is item.startswith("figure")
     verdicts = json.loads((made[0].folder / "verdicts.json").read_text(encoding="utf-8"))
     assert {own["status"] for own in verdicts[item]} <= {"reproduced", "not reproduced", "undecided"}
+
+
+def test_machines_are_told_and_that_older_steps_did_not_note_theirs(make: Make) -> None:
+    made = make()
+    run_all("table10", made)
+    first, *rest = sorted((made[0].folder / "measures").iterdir())
+    values = json.loads(first.read_text(encoding="utf-8"))
+    del values["machine"]
+    first.write_text(json.dumps(values), encoding="utf-8")
+    other = json.loads(rest[0].read_text(encoding="utf-8"))
+    other["machine"] |= {"processor": "Some CPU", "devices": ["Some GPU"], "threads": 3, "cores": 7}
+    rest[0].write_text(json.dumps(other), encoding="utf-8")
+    page = page_of("table10", made[0]).read_text(encoding="utf-8")
+    assert "Some CPU with Some GPU, 3 of 7 cores, float32 products by " in page
+    assert "; of 1 others it was not noted." in page
 
 
 def test_table_1_runs_with_every_baseline_at_the_papers_scale(make: Make) -> None:

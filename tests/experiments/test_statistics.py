@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,16 @@ from scipy.stats import f as f_distribution
 
 from rsmi.errors import DataError
 from rsmi.evaluation.runs import Run
-from rsmi.experiments.statistics import Estimate, deviation, difference, gap, resampled, success, variance_ratio
+from rsmi.experiments.statistics import (
+    Estimate,
+    deviation,
+    difference,
+    gap,
+    queries,
+    resampled,
+    success,
+    variance_ratio,
+)
 from rsmi.experiments.verdicts import Part, judged
 from rsmi.records import AttackRecord
 
@@ -62,6 +72,15 @@ def test_success_counts_what_was_attacked_only() -> None:
     assert math.isnan(success(run)(np.array([0, 1])))
 
 
+def test_queries_are_those_of_attacked_inputs() -> None:
+    run = run_of("sfx")
+    records = tuple(replace(record, queries=asked) for record, asked in zip(run.records, (1, 10, 20), strict=True))
+    mean = queries(replace(run, records=records))
+    assert mean(np.arange(3)) == 15.0
+    assert mean(np.array([0, 1, 1])) == 10.0
+    assert math.isnan(mean(np.array([0])))
+
+
 def test_other_inputs_are_refused() -> None:
     with pytest.raises(DataError, match="same inputs"):
         resampled([run_of("f"), run_of("f", sample="two")], lambda _places: 0.0)
@@ -105,7 +124,10 @@ def test_a_claim_holds_if_all_of_its_parts_do(estimates: list[tuple[float, float
 
 def test_the_papers_own_figures_stand_beside_ours() -> None:
     parts = [Part("one", lambda _level: Estimate(1, 0.5, 2), 12.34), Part("two", lambda _level: Estimate(1, 0.5, 2))]
-    assert judged("claim", parts).evidence == "one: 1.0 [0.5, 2.0] points (paper: 12.3); two: 1.0 [0.5, 2.0] points"
+    assert judged("claim", parts).evidence == (
+        "one: 1.0 [0.5, 2.0] points (paper: 12.3)",
+        "two: 1.0 [0.5, 2.0] points",
+    )
 
 
 def test_a_claim_is_only_refuted_at_a_level_corrected_for_its_parts() -> None:

@@ -59,6 +59,7 @@ def stability(
     variant: Variant = None,
     device: Device = None,
     dtype: Dtype = "float32",
+    backend: Backend = "torch",
     as_json: Json = False,
 ) -> None:
     """Accuracy over independent runs on clean inputs and on the texts that fooled the model once (Figure 4)."""
@@ -68,7 +69,7 @@ def stability(
     from rsmi.evaluation.runs import Run
 
     attacked = Run.read(records).records
-    classifier = _open(model, variant, device, dtype)
+    classifier = _open(model, variant, device, dtype, backend)
     measured = stability_of(
         classifier, attacked, runs, lambda name, draws: tqdm(draws, name, unit="run", dynamic_ncols=True)
     )

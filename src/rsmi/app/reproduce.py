@@ -107,7 +107,8 @@ def _run(items: Sequence[Item], results: Results, models: Path, workers: int, cl
     for own in items:
         for verdict in judged[own.name]:
             typer.echo(f"{verdict.status:15} {own.name}: {verdict.claim}")
-            typer.echo(f"{'':15} {verdict.evidence}")
+            for part in verdict.evidence:
+                typer.echo(f"{'':15} {part}")
     typer.echo(f"page: {page}")
 
 

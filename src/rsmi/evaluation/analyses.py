@@ -151,24 +151,29 @@ def stability_of(
     records: Sequence[AttackRecord],
     runs: int,
     progress: Callable[[str, Sequence[int]], Any] = lambda _name, draws: draws,
+    clean: tuple[Sequence[TextInput], Sequence[Label]] | None = None,
 ) -> dict[str, Stability]:
     """Classify the texts of an attack in many independent runs: `clean` ones, and the `adversarial` that fooled it.
 
-    A set without texts is left out. `progress` gets the name of a set and the numbers of its runs; see `stability`.
-    The draws are not those that the attack was answered by: under these clean texts are right and adversarial ones
-    wrong by choice.
+    The draws are not those that the attack was answered by: under these adversarial texts are wrong by choice. A set
+    without texts is left out.
+
+    Args:
+        classifier: A classifier with a seed.
+        records: Of the attack.
+        runs: How often.
+        progress: Gets the name of a set and the numbers of its runs; see `stability`.
+        clean: Texts and their true classes; None takes all texts of the records, those answered wrong, too.
     """
-    attacked = [record for record in records if record.outcome != "skipped"]
+    fooled = [record for record in records if record.outcome == "succeeded"]
     sets = {
-        "clean": [(record.original, record.label) for record in attacked],
-        "adversarial": [(record.adversarial, record.label) for record in attacked if record.outcome == "succeeded"],
+        "clean": clean or ([record.original for record in records], [record.label for record in records]),
+        "adversarial": ([record.adversarial for record in fooled], [record.label for record in fooled]),
     }
     return {
-        name: stability(
-            classifier, [text for text, _ in rows], [label for _, label in rows], runs, partial(progress, name), FRESH
-        )
-        for name, rows in sets.items()
-        if rows
+        name: stability(classifier, texts, labels, runs, partial(progress, name), FRESH)
+        for name, (texts, labels) in sets.items()
+        if len(texts)
     }
 
 

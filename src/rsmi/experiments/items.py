@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rsmi.errors import ConfigError
-from rsmi.experiments import claims, grids, layouts, sheets
+from rsmi.experiments import claims, drawings, figure_claims, grids, layouts, sheets
 from rsmi.experiments.results import Results
 from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Step
@@ -27,7 +27,7 @@ class Item:
     tables: Callable[[Results], list[Table]]
     judge: Callable[[Results], list[Verdict]]
     """The claims that the paper draws from it, judged."""
-    figure: Callable[[Results], layouts.Drawing | None] = lambda _results: None
+    figure: Callable[[Results], drawings.Drawing | None] = lambda _results: None
 
 
 def _none(_results: Results) -> list[Verdict]:
@@ -46,9 +46,18 @@ _ITEMS = (
     Item("table9", "Table 9: settings", grids.nothing, sheets.table9, _none),
     Item("table10", "Table 10: data", grids.table10, sheets.table10, _none),
     Item("table11", "Table 11: adversarial texts added", grids.table11, sheets.table11, _none),
-    Item("figure2", "Figure 2: hidden states", grids.figure2, sheets.figure2, claims.figure2, sheets.draw_figure2),
-    Item("figure3", "Figure 3: two-step sampling", grids.figure3, sheets.figure3, claims.figure3, sheets.draw_figure3),
-    Item("figure4", "Figure 4: stochastic stability", grids.figure4, sheets.figure4, claims.figure4),
+    Item("figure2", "Figure 2: hidden states", grids.figure2, sheets.figure2, figure_claims.figure2, drawings.figure2),
+    Item(
+        "figure3", "Figure 3: two-step sampling", grids.figure3, sheets.figure3, figure_claims.figure3, drawings.figure3
+    ),
+    Item(
+        "figure4",
+        "Figure 4: stochastic stability",
+        grids.figure4,
+        sheets.figure4,
+        figure_claims.figure4,
+        drawings.figure4,
+    ),
 )
 ITEMS: Final[Mapping[str, Item]] = {item.name: item for item in _ITEMS}
 """Every table and figure by its name."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rsmi.evaluation.analyses import spread_of
 from rsmi.evaluation.robustness import Robustness, Share
+from rsmi.evaluation.runs import Run
 from rsmi.evaluation.suite import PAPER_ATTACKS
 from rsmi.experiments import grids
 from rsmi.experiments.paper import compared, figure_of
@@ -29,16 +29,11 @@ NAMES: Final = {
 _SHORT = {"textfooler": "TF", "pwws": "PWWS", "bae": "BAE"}
 PAPER: Final = "in round brackets: the paper's figure for its own encoder and full data"
 """What stands in round brackets in every table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """Lines of a figure."""
-
-    title: str
-    across: str
-    up: str
-    lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+AGAIN: Final = (
+    "Again: fools on most fresh draws, per cent of the successes; RAcc: right answers if only those count, 95 % Wilson "
+    "intervals"
+)
+"""What the columns of tables about fresh draws are."""
 
 
 def beside(text: str, interval: str, paper: float | None, digits: int = 1) -> Cell:
@@ -102,28 +97,27 @@ def _asked_again(results: Results, places: Sequence[tuple[str, str]]) -> Table:
         for row, method, _ in grids.ROWS:
             if asked_as(method) == "plain":
                 continue
-            runs = [
-                [results.run(cell) for cell in grids.cells(encoder, data, row, attack, seeds)]
+            found = [
+                again([results.run(cell) for cell in grids.cells(encoder, data, row, attack, seeds)])
                 for attack in PAPER_ATTACKS
             ]
-            found = [[run.robustness for run in own] for own in runs]
-            again = [
-                Share(
-                    count=sum(each.majority_flips for each in own),
-                    total=sum(each.attack_success.count for each in own),
-                )
-                for own in found
-            ]
-            survived = [[fine for run in own for fine in run.survived_by_majority] for own in runs]
-            robust = [Share(count=sum(fine), total=len(fine)) for fine in survived]
-            rows.append((word(NAMES[row]), *map(percent, again), *map(percent, robust)))
+            cells = (percent(own[place]) for place in (0, 1) for own in found)
+            rows.append((word(NAMES[row]), *cells))
         groups.append((f"{data}, {results.scale.encoders[encoder].label}", tuple(rows)))
     columns = [f"{metric} {_SHORT[attack]}" for metric in ("Again", "RAcc") for attack in PAPER_ATTACKS]
-    caption = (
-        "Not in the paper: randomised models asked again about every text that fooled them. Again: fools on most fresh "
-        "draws, per cent of the successes; RAcc: right answers if only those count, 95 % Wilson intervals"
-    )
+    caption = f"Not in the paper: randomised models asked again about every text that fooled them. {AGAIN}"
     return Table(caption, ("Model", *columns), tuple(groups))
+
+
+def again(runs: Sequence[Run]) -> tuple[Share, Share]:
+    """Return how many successes fool on most fresh draws, too, and RAcc if only those count."""
+    found = [run.robustness for run in runs]
+    survived = [fine for run in runs for fine in run.survived_by_majority]
+    flips = sum(own.majority_flips for own in found)
+    return (
+        Share(count=flips, total=sum(own.attack_success.count for own in found)),
+        Share(count=sum(survived), total=len(survived)),
+    )
 
 
 def _comparison(results: Results, encoder: str, data: str, row: str) -> tuple[Cell, ...]:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from tqdm.auto import tqdm
 
 from rsmi.classifier import RsmiClassifier
 from rsmi.errors import DataError
 from rsmi.evaluation.accuracy import measure_accuracy
 from rsmi.evaluation.analyses import fooled_pairs, inference_times, layer_distances, stability_of
+from rsmi.evaluation.running import versions
 from rsmi.evaluation.timing import training_times
+from rsmi.experiments.machine import machine
 from rsmi.experiments.results import Results
 from rsmi.experiments.specs import Attacked, Changes, Measured, Trained
 from rsmi.experiments.training import classifier_for
 from rsmi.opening import open_classifier
 
 _REPEATS, _TRAINING_REPEATS = 5, 3
+_CLEAN = 1000  # texts of Figure 4, as in the paper
 
 
 def measure(step: Measured, results: Results, models: Path) -> dict[str, Any]:
-    """Measure what a step asks for."""
-    return _MEASURES[step.what](step, results, models)
+    """Measure what a step asks for; times mean little without the machine that took them."""
+    return {**_MEASURES[step.what](step, results, models), "machine": machine(), "versions": versions()}
 
 
 def _accuracy(step: Measured, results: Results, models: Path) -> dict[str, Any]:
@@ -44,8 +49,14 @@ def _layers(step: Measured, results: Results, models: Path) -> dict[str, Any]:
 def _stability(step: Measured, results: Results, models: Path) -> dict[str, Any]:
     cell, runs = _attacked(step), results.scale.runs
     classifier = _open(cell.model, cell.changes, models, results.scale.backend)  # what fooled it was found by that
-    found = stability_of(classifier, results.run(cell).records, runs)
+    rows = results.scale.load(cell.model.data, "test")
+    rows = rows.take(min(len(rows), _CLEAN), 0)
+    found = stability_of(classifier, results.run(cell).records, runs, _shown, (rows.texts, rows.labels))
     return {"runs": runs, **{name: own.to_dict() for name, own in found.items()}}
+
+
+def _shown(name: str, draws: Sequence[int]) -> Iterable[int]:
+    return tqdm(draws, f"{name} texts", unit="run", dynamic_ncols=True)
 
 
 def _training_time(step: Measured, results: Results, _models: Path) -> dict[str, Any]:

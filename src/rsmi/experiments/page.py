@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 from rsmi.errors import DataError
 from rsmi.evaluation.running import versions
+from rsmi.experiments.drawings import draw
 from rsmi.experiments.items import Item
-from rsmi.experiments.layouts import Drawing
 from rsmi.experiments.results import Results
 from rsmi.experiments.running import steps_of
 from rsmi.experiments.scale import Scale
@@ -73,7 +73,7 @@ def page_lines(
 
 def _about(results: Results) -> list[str]:
     scale = results.scale
-    software = ", ".join(f"{name} {version}" for name, version in _versions(results).items() if version)
+    found = _read(results)
     return [
         f"Made by `rsmi reproduce all --scale {scale.name}`: {scale.told_texts()}, {scale.num} inputs attacked, the "
         f"first {scale.max_words} words of each. Copies of randomised models are computed by the "
@@ -82,17 +82,39 @@ def _about(results: Results) -> list[str]:
         *(f"- {own.label} stands for {role}." for role, own in scale.encoders.items() if own.label != role),
         f"- Settings that differ from the paper's: {_by_method(scale.settings, scale.own_settings) or 'none'}.",
         f"- Training: {_by_method(scale.training, scale.own_training) or 'the presets'}{_rates(scale)}.",
-        f"- Software: {software}.",
+        f"- Software: {_software(found)}.",
+        *_machines(found),
     ]
 
 
-def _versions(results: Results) -> dict[str, str | None]:
-    """Return the versions that models were trained with; of this machine where there are none."""
-    files = sorted((results.folder / "models").glob("*.json"))
-    if not files:
-        return versions()
-    found: dict[str, str | None] = json.loads(files[0].read_text(encoding="utf-8"))["versions"]
-    return found
+def _software(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the versions that steps were done with, of this machine where nothing is known of any."""
+    known = [own["versions"] for own in found if "versions" in own] or [versions()]
+    used = {name: sorted({own[name] for own in known if own.get(name)}) for name in known[0]}
+    return ", ".join(f"{name} {' or '.join(own)}" for name, own in used.items() if own)
+
+
+def _machines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line about the machines at work, if any was noted."""
+    noted = Counter(_machine(own["machine"]) for own in found if "machine" in own)
+    if not noted:
+        return []
+    told = "; ".join(f"{machine} ({count})" for machine, count in sorted(noted.items()))
+    missing = f"; of {len(found) - noted.total()} others it was not noted" if noted.total() < len(found) else ""
+    return [f"- Machines, and how many models and measurements were made on each: {told}{missing}."]
+
+
+def _machine(own: Mapping[str, Any]) -> str:
+    processors = (
+        own["processor"] if own["devices"] == ["cpu"] else f"{own['processor']} with {' and '.join(own['devices'])}"
+    )
+    return f"{processors}, {own['threads']} of {own['cores']} cores, float32 products by {own['products']}"
+
+
+def _read(results: Results) -> list[dict[str, Any]]:
+    """Return what was noted of every model and measurement."""
+    files = sorted(file for kind in ("models", "measures") for file in (results.folder / kind).glob("*.json"))
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
 def _by_method(common: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]) -> str:
@@ -121,28 +143,14 @@ def _verdicts(items: Sequence[Item], judged: Mapping[str, list[Verdict]]) -> lis
     lines += ["| Item | Claim | Verdict | Evidence |", "|---|---|---|---|"]
     for item in items:
         for verdict in judged[item.name]:
-            words = (item.title.split(":")[0], verdict.claim, verdict.status, verdict.evidence)
-            lines.append("| " + " | ".join(escape(text).replace("; ", "<br>") for text in words) + " |")
+            words = map(escape, (item.title.split(":")[0], verdict.claim, verdict.status))
+            lines.append("| " + " | ".join((*words, "<br>".join(map(escape, verdict.evidence)))) + " |")
     lines += [
         "",
         "A claim is *reproduced* if the 95 % interval of every one of its parts lies above 0, *not reproduced* if one "
         "lies below 0 (at a level corrected for their number), and *undecided* at this n otherwise. Intervals resample "
-        "the inputs, the same for all models. In round brackets: what the paper's own figures make of it.",
+        "the inputs, the same for all models: what another seed of training would change is not in them. In round "
+        "brackets: what the paper's own figures make of it.",
         "",
     ]
     return lines
-
-
-def draw(drawing: Drawing, file: Path) -> None:
-    """Draw lines into an SVG file."""
-    from rsmi.report.figures import paper_style
-
-    with paper_style() as new_figure:
-        figure = new_figure(figsize=(5.2, 3.2), layout="constrained")
-        axes = figure.subplots()
-        for name, points in drawing.lines:
-            axes.plot([x for x, _ in points], [y for _, y in points], marker="o", label=name)
-        axes.set_xlabel(drawing.across)
-        axes.set_ylabel(drawing.up)
-        axes.legend(fontsize=7)
-        figure.savefig(file, metadata={"Date": None})

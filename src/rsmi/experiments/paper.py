@@ -43,3 +43,8 @@ def mean_robust(data: str, encoder: str, row: str, attacks: int) -> float | None
     """Return the mean RAcc of a row over the first of TextFooler, PWWS and BAE."""
     own = compared(data, encoder, row)
     return None if own is None else fmean(own["RAcc"][:attacks])
+
+
+def less(first: float | None, second: float | None, factor: float = 1.0) -> float | None:
+    """Return a figure less `factor` times another, None where the paper lacks one of them."""
+    return None if first is None or second is None else first - factor * second

@@ -121,6 +121,14 @@ class Scale:
         told = "all training texts" if self.train_texts is None else f"{self.train_texts:,} training texts"
         return told + "".join(f" ({data}: {own.texts:,}, {own.epochs} epochs)" for data, own in self.harder.items())
 
+    def called(self, encoder: str) -> str:
+        """Return the name of an encoder without what stands in brackets behind it."""
+        return self.encoders[encoder].label.partition(" (")[0]
+
+    def where(self, encoder: str, what: str) -> str:
+        """Name a part of a claim, by its encoder too where several are compared."""
+        return what if len(self.compared) == 1 else f"{self.called(encoder)}, {what}"
+
     def preset(self, model: Trained) -> Preset:
         """Return base, settings and training of a model."""
         if model.encoder not in self.encoders:

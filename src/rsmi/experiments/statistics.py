@@ -75,10 +75,27 @@ def success(run: Run) -> Callable[[Array], float]:
     return rate
 
 
+def queries(run: Run) -> Callable[[Array], float]:
+    """Return the mean number of queries of the attacked inputs as a statistic; not a number where none was attacked."""
+    attacked = np.array([record.outcome != "skipped" for record in run.records])
+    asked = np.array([record.queries for record in run.records]) * attacked
+
+    def mean(places: Array) -> float:
+        total = attacked[places].sum()
+        return float(asked[places].sum() / total) if total else math.nan
+
+    return mean
+
+
 def difference(first: Sequence[Run], second: Sequence[Run], factor: float = 1.0, level: float = 0.95) -> Estimate:
     """Return mean RAcc of some runs less `factor` times that of others, in points."""
     own, other = robust(first), robust(second)
     return resampled((*first, *second), lambda places: float(own[places].mean() - factor * other[places].mean()), level)
+
+
+def ahead(first: Sequence[Run], second: Sequence[Run], factor: float = 1.0) -> Callable[[float], Estimate]:
+    """Return `difference` as a function of the level."""
+    return lambda level: difference(first, second, factor, level)
 
 
 def variance_ratio(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Estimate:

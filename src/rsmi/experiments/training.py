@@ -11,6 +11,7 @@ from rsmi.classifier import RsmiClassifier
 from rsmi.data import TextDataset
 from rsmi.errors import TrainingError
 from rsmi.evaluation.running import versions
+from rsmi.experiments.machine import machine
 from rsmi.experiments.results import Results
 from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Trained, augmenting
@@ -71,6 +72,7 @@ def train(model: Trained, results: Results, folder: Path) -> dict[str, Any]:
         "config": classifier.config_.to_dict(),
         "train_config": scale.preset(model).train_config.to_dict(),
         "seconds": seconds,
+        "machine": machine(),
         "versions": versions(),
     }
 

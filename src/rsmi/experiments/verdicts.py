@@ -17,7 +17,8 @@ class Verdict:
 
     claim: str
     status: Status
-    evidence: str
+    evidence: tuple[str, ...]
+    """One line for each part of the claim."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -46,7 +47,7 @@ def judged(claim: str, parts: Sequence[Part], unit: str = "points") -> Verdict:
         status = "reproduced"
     elif any(strict.high < 0 for _, _, strict in shown):
         status = "not reproduced"
-    return Verdict(claim, status, "; ".join(_told(part, usual, unit) for part, usual, _ in shown))
+    return Verdict(claim, status, tuple(_told(part, usual, unit) for part, usual, _ in shown))
 
 
 def _told(part: Part, found: Estimate, unit: str) -> str:
