@@ -6,6 +6,7 @@ from typing import Final
 
 from rsmi.config import RsmiConfig
 from rsmi.evaluation.suite import PAPER_ATTACKS
+from rsmi.experiments.grids import CLEAN_TEXTS
 from rsmi.experiments.paper import figure_of
 from rsmi.experiments.scale import Scale
 from rsmi.experiments.specs import Attacked, Measured, Step, Trained
@@ -45,7 +46,7 @@ def _measure(step: Measured, scale: Scale) -> float:
         texts = {
             "accuracy": min(_TEST.get(model.data, 1000), scale.test_texts or 10**9),
             "layers": scale.num,
-            "stability": 2 * scale.runs * scale.num,
+            "stability": scale.runs * (CLEAN_TEXTS + scale.num),
             "training-time": 4 * scale.timed * _UPDATE[model.method] / passes_of(config),
             "inference-time": 6 * scale.timed,
         }[step.what]

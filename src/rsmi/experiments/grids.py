@@ -41,6 +41,9 @@ SETTINGS: Final = (
 )
 """Sigma, M and number of noise layers in Table 4."""
 
+CLEAN_TEXTS: Final = 1000
+"""Of Figure 4, as in the paper, however many are attacked."""
+
 
 def nothing(_scale: Scale) -> tuple[Step, ...]:
     """Return no steps."""

@@ -14,6 +14,7 @@ from rsmi.evaluation.accuracy import measure_accuracy
 from rsmi.evaluation.analyses import fooled_pairs, inference_times, layer_distances, stability_of
 from rsmi.evaluation.running import versions
 from rsmi.evaluation.timing import training_times
+from rsmi.experiments.grids import CLEAN_TEXTS
 from rsmi.experiments.machine import machine
 from rsmi.experiments.results import Results
 from rsmi.experiments.specs import Attacked, Changes, Measured, Trained
@@ -21,7 +22,6 @@ from rsmi.experiments.training import classifier_for
 from rsmi.opening import open_classifier
 
 _REPEATS, _TRAINING_REPEATS = 5, 3
-_CLEAN = 1000  # texts of Figure 4, as in the paper
 
 
 def measure(step: Measured, results: Results, models: Path) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _stability(step: Measured, results: Results, models: Path) -> dict[str, Any]
     cell, runs = _attacked(step), results.scale.runs
     classifier = _open(cell.model, cell.changes, models, results.scale.backend)  # what fooled it was found by that
     rows = results.scale.load(cell.model.data, "test")
-    rows = rows.take(min(len(rows), _CLEAN), 0)
+    rows = rows.take(min(len(rows), CLEAN_TEXTS), 0)
     found = stability_of(classifier, results.run(cell).records, runs, _shown, (rows.texts, rows.labels))
     return {"runs": runs, **{name: own.to_dict() for name, own in found.items()}}
 
