@@ -5,9 +5,10 @@ r"""The settings of `rsmi reproduce --scale small` that the paper's do not fit, 
 How many masks a text of 24 words bears: the most whose mean accuracy over the data sets is within two points of that of
 one mask. How fast the encoders of Table 2 learn `ag_news`, and MiniLM learns `qnli`, which takes more texts and epochs
 than the others: the rate with the highest accuracy, for RSMI and for all others. How far FreeLB and InfoBERT climb: the
-largest ascent within two points of the best one's accuracy (FreeLB's own leaves it at chance here). Every model is
-trained as `rsmi reproduce` trains it, and no test text is read. What is known of a model is kept in the folder OUT, and
-such a model is not trained again, so that an interrupted run goes on, on another machine, too.
+largest ascent within two points of the best one's accuracy (FreeLB's own leaves it at chance here), on `imdb`, and for
+InfoBERT, whose choice for `imdb` cost it ten points on `qnli`, on `qnli`, too. Every model is trained as `rsmi
+reproduce` trains it, and no test text is read. What is known of a model is kept in the folder OUT, and such a model is
+not trained again, so that an interrupted run goes on, on another machine, too.
 """
 
 import argparse
@@ -34,7 +35,7 @@ RATES = {
 }
 QNLI_TEXTS, QNLI_EPOCHS = 4000, 3
 ASCENTS = {"full": (0.1, 0.4, 0.1), "third": (0.03, 0.12, 0.03), "tenth": (0.01, 0.04, 0.01)}
-ASCENDING, ASCENDING_DATA = ("freelb", "infobert"), "imdb"
+ASCENDING = (("imdb", "freelb"), ("imdb", "infobert"), ("qnli", "infobert"))
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class Candidate:
     def scale(self) -> Scale:
         """The small scale with its learning rate, or its ascent."""
         if self.ascent is not None:
-            return replace(SMALL, own_training={self.model.method: ascent_settings(self.ascent)})
+            own_training = {self.model.method: ascent_settings(self.ascent)}
+            harder = {data: replace(own, own_training={}) for data, own in SMALL.harder.items()}
+            return replace(SMALL, own_training=own_training, harder=harder)
         if self.rate is None:
             return SMALL
         if self.model.data == "qnli":
@@ -98,18 +101,16 @@ def main() -> None:
     masks = most_masks(masked)
     rated = [tried(candidate, options) for candidate in candidates(masks)]
     climbed = {
-        method: {
-            name: tried(
-                Candidate(Trained(encoder="bert-base", data=ASCENDING_DATA, method=method), ascent=name), options
-            )
+        f"{method} on {data}": {
+            name: tried(Candidate(Trained(encoder="bert-base", data=data, method=method), ascent=name), options)
             for name in ASCENTS
         }
-        for method in ASCENDING
+        for data, method in ASCENDING
     }
     result = {
         "tried": masked + rated,
         "climbed": climbed,
-        "ascents": {method: largest_ascent(rows) for method, rows in climbed.items()},
+        "ascents": {place: largest_ascent(rows) for place, rows in climbed.items()},
         "num_masks": masks,
         "rates": {f"{encoder}/{data}": best_rates(rated, encoder, data) for encoder, data in RATES},
         "environment": environment(),
@@ -186,9 +187,9 @@ def page(result: Mapping[str, Any]) -> str:
             for place, rates in result["rates"].items()
         ),
         *(
-            f"- Ascent of {method}: **{name}** ({told_ascent(name)}), the largest whose accuracy on {ASCENDING_DATA} "
-            f"is within {POINTS:g} points of the best's."
-            for method, name in result["ascents"].items()
+            f"- Ascent of {place}: **{name}** ({told_ascent(name)}), the largest whose accuracy is within {POINTS:g} "
+            "points of the best's."
+            for place, name in result["ascents"].items()
         ),
         "",
         "| Encoder | Data | Method | Masks | Texts | Epochs | Learning rate | Dev accuracy | n |",
@@ -200,10 +201,12 @@ def page(result: Mapping[str, Any]) -> str:
         learning = f"{row['training_texts']:,} | {row['epochs']} | {row['learning_rate']:g}"
         lines.append(f"| {' | '.join(map(str, words))} | {learning} | {share} | {share.total} |")
     lines += ["", "| Data | Method | Ascent | Step, radius, start | Dev accuracy | n |", "|---|---|---|---|--:|--:|"]
-    for method, rows in result["climbed"].items():
+    for rows in result["climbed"].values():
         for name, row in rows.items():
             share = Share(count=row["right"], total=row["dev_texts"])
-            lines.append(f"| {row['data']} | {method} | {name} | {told_ascent(name)} | {share} | {share.total} |")
+            lines.append(
+                f"| {row['data']} | {row['method']} | {name} | {told_ascent(name)} | {share} | {share.total} |"
+            )
     return "\n".join([*lines, ""])
 
 

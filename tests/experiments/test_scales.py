@@ -107,7 +107,11 @@ def test_an_encoder_may_have_learning_rates_of_its_own() -> None:
 
 
 def test_a_data_set_may_be_learnt_in_a_way_of_its_own() -> None:
-    scale = replace(SMALL, harder={"qnli": Learning(texts=4000, epochs=3, rates=(2e-4, 1e-4))})
+    gentle = {"infobert": {"ascent_radius": 0.02}}
+    own = Learning(texts=4000, epochs=3, rates=(2e-4, 1e-4), own_training=gentle)
+    scale = replace(SMALL, harder={"qnli": own})
+    climbing = [Trained(encoder="bert-base", data=data, method="infobert") for data in ("imdb", "qnli")]
+    assert [scale.preset(model).train_config.ascent_radius for model in climbing] == [0.4, 0.02]
     models = [Trained(encoder="bert-base", data=data, method="finetune") for data in ("imdb", "qnli")]
     settings = [scale.preset(model).train_config for model in models]
     assert [(own.learning_rate, own.epochs) for own in settings] == [(5e-5, 2), (1e-4, 3)]

@@ -81,7 +81,8 @@ def _about(results: Results) -> list[str]:
         "",
         *(f"- {own.label} stands for {role}." for role, own in scale.encoders.items() if own.label != role),
         f"- Settings that differ from the paper's: {_by_method(scale.settings, scale.own_settings) or 'none'}.",
-        f"- Training: {_by_method(scale.training, scale.own_training) or 'the presets'}{_rates(scale)}.",
+        f"- Training: {_by_method(scale.training, scale.own_training) or 'the presets'}"
+        f"{_by_data(scale)}{_rates(scale)}.",
         f"- Software: {_software(found)}.",
         *_machines(found),
     ]
@@ -121,6 +122,12 @@ def _by_method(common: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]) 
     """Return settings in words, those of all models and those of single methods."""
     told = [_plain(common)] if common else []
     return "; ".join([*told, *(f"{method}: {_plain(values)}" for method, values in own.items())])
+
+
+def _by_data(scale: Scale) -> str:
+    """Return settings of training that a method has on one data set only."""
+    own = [(data, method, values) for data, had in scale.harder.items() for method, values in had.own_training.items()]
+    return "".join(f"; {method} on {data}: {_plain(values)}" for data, method, values in own)
 
 
 def _rates(scale: Scale) -> str:

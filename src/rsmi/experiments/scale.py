@@ -45,6 +45,8 @@ class Learning:
     epochs: int
     rates: tuple[float, float]
     """Learning rates of RSMI and of all others."""
+    own_training: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Further settings of training, by how a model is trained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,8 @@ class Scale:
         if model.data in self.harder:
             training["epochs"] = self.harder[model.data].epochs
         training.update(self.own_training.get(model.method, {}))
+        if model.data in self.harder:
+            training.update(self.harder[model.data].own_training.get(model.method, {}))
         return replace(found, config=config, train_config=updated(found.train_config, **training))
 
     def _starting_point(self, model: Trained) -> Preset:
