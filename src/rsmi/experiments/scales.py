@@ -81,7 +81,14 @@ SMALL: Final = Scale(
     training={"epochs": 2, "batch_size": 16, "group_by_length": True},
     own_training={"freelb": {"ascent_step_size": 0.03, "ascent_radius": 0.12, "ascent_start": 0.03}},
     rates=(1e-4, 5e-5),
-    harder={"qnli": Learning(texts=4000, epochs=3, rates=(1e-4, 5e-5))},
+    harder={
+        "qnli": Learning(
+            texts=4000,
+            epochs=3,
+            rates=(1e-4, 5e-5),
+            own_training={"infobert": {"ascent_step_size": 0.03, "ascent_radius": 0.12, "ascent_start": 0.03}},
+        )
+    },
 )
 """What two cores do in some hours: small encoders, short texts, few of them.
 
