@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
@@ -160,6 +161,15 @@ def test_a_generated_page_is_up_to_date(page, tool, name, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     made = getattr(import_module(tool), name)()
     assert (DOCS / f"{page}.md").read_text(encoding="utf-8") == made, "run `make docs` and commit the page"
+
+
+def test_the_readme_counts_the_claims_as_they_were_judged():
+    folder = ROOT / "results" / "reproduction" / "small"
+    verdicts = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+    found = Counter(own["status"] for item in verdicts.values() for own in item)
+    told = ", ".join(f"{found[status]} {status}" for status in ("reproduced", "not reproduced", "undecided"))
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{found.total()} claims were judged: {told}" in readme
 
 
 def test_what_profiles_cost_and_protect_is_what_was_measured(monkeypatch):

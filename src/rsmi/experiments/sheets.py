@@ -31,17 +31,19 @@ def table8(results: Results) -> list[Table]:
     """Training and inference time against the fine-tuned model's."""
     training, inference = (results.measure(step) for step in grids.times(results.scale))
     update = {own["name"]: own["ratio"] for own in training["times"]}
-    rows = []
+    scale, rows = results.scale, []
     answers = inference["times"]
     for place, (row, method, _) in enumerate(grids.PAIR_ROWS):
         paper = figure_of("table8", row)
-        name = NAMES[row] + (", one pass" if method == "rsmi" else "")
+        copies = scale.preset(Trained(encoder=scale.pairs, data="qnli", method=method)).config.first_votes
+        how = {"rsmi": ", one pass", "safer": f", {copies} copies"}
+        name = NAMES[row] + how.get(method, "")
         rows.append((word(name), _ratio(update[method], paper[0]), _ratio(answers[place]["ratio"], paper[1])))
     rows.append((word("RSMI, two steps"), _ratio(update["rsmi"], None), _ratio(answers[-1]["ratio"], None)))
-    scale = results.scale
     caption = (
         f"qnli, {scale.encoders[scale.pairs].label}: times relative to fine-tuning, mean and range of "
-        f"{answers[0]['ratio']['n']} repeats by turns, {inference['texts']} texts; in round brackets: the paper's"
+        f"{update['rsmi']['n']} (training) and {answers[0]['ratio']['n']} (inference) repeats by turns, "
+        f"{inference['texts']} texts; in round brackets: the paper's"
     )
     return [Table(caption, ("Model", "Training", "Inference"), (("", tuple(rows)),))]
 
