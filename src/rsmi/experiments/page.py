@@ -68,6 +68,7 @@ def page_lines(
             lines += [f"![{drawing.title}]({figures}{item.name}.svg)", ""]
         for table in filter(None, item.tables(results)):  # where no attack succeeded, some have no rows
             lines += [f"{escape(table.caption)}.", "", *markdown_table(table), ""]
+        lines += _evidence(judged[item.name])
     return lines
 
 
@@ -147,17 +148,27 @@ def _verdicts(items: Sequence[Item], judged: Mapping[str, list[Verdict]]) -> lis
     found = Counter(verdict.status for item in items for verdict in judged[item.name])
     told = ", ".join(f"{found[status]} {status}" for status in get_args(Status))
     lines = ["## The paper's claims", "", f"{found.total()} judged: {told}.", ""]
-    lines += ["| Item | Claim | Verdict | Evidence |", "|---|---|---|---|"]
+    lines += ["| Item | Claim | Verdict |", "|---|---|---|"]
     for item in items:
         for verdict in judged[item.name]:
-            words = map(escape, (item.title.split(":")[0], verdict.claim, verdict.status))
-            lines.append("| " + " | ".join((*words, "<br>".join(map(escape, verdict.evidence)))) + " |")
+            words = (item.title.split(":")[0], verdict.claim, verdict.status)
+            lines.append("| " + " | ".join(map(escape, words)) + " |")
     lines += [
         "",
         "A claim is *reproduced* if the 95 % interval of every one of its parts lies above 0, *not reproduced* if one "
         "lies below 0 (at a level corrected for their number), and *undecided* at this n otherwise. Intervals resample "
         "the inputs, the same for all models: what another seed of training would change is not in them. In round "
-        "brackets: what the paper's own figures make of it.",
+        "brackets: what the paper's own figures make of it. The estimates stand below the tables that they are made "
+        "from.",
         "",
     ]
     return lines
+
+
+def _evidence(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return each claim with its parts, a line each."""
+    lines = []
+    for verdict in verdicts:
+        lines += [f"- **{verdict.status}**: {escape(verdict.claim)}"]
+        lines += [f"    - {escape(part)}" for part in verdict.evidence]
+    return [*lines, ""] if lines else []
