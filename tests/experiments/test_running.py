@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from rsmi.config import Method
 from rsmi.errors import DataError
 from rsmi.experiments import running
 from rsmi.experiments.items import ITEMS, items_of
@@ -21,10 +23,11 @@ from rsmi.experiments.results import Results
 from rsmi.experiments.running import Progress, open_steps, reproduce, steps_of
 from rsmi.experiments.scale import Scale
 from rsmi.experiments.scales import PAPER, SMALL, smoke
-from rsmi.experiments.specs import Attacked, Trained
+from rsmi.experiments.specs import Attacked, Trained, augmenting
 from rsmi.experiments.tiny import write_data, write_models
 
 Make = Callable[..., tuple[Results, Path]]
+METHODS: tuple[Method, ...] = ("advaug", "finetune")
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +57,7 @@ def page_of(item: str, results: Results) -> Path:
     return write_page(own, results, judged_items(own, results))
 
 
-@pytest.mark.parametrize("item", ["table3", "table5", "table8", "table10", "figure2", "figure4"])
+@pytest.mark.parametrize("item", ["table3", "table4", "table5", "table6", "table8", "table10", "figure2", "figure4"])
 def test_an_item_runs_from_nothing_to_its_page(item: str, make: Make) -> None:
     made = make()
     told = run_all(item, made)
@@ -85,8 +88,6 @@ def test_machines_are_told_and_that_older_steps_did_not_note_theirs(make: Make) 
 
 def test_table_1_runs_with_every_baseline_at_the_papers_scale(make: Make) -> None:
     """One encoder and one seed of the grid that a machine with GPUs runs; AdvAug attacks its own victim first."""
-    from dataclasses import replace
-
     results, models = make(PAPER)
     made = (Results(replace(results.scale, compared=("bert-base",), seeds=(0,)), results.folder), models)
     told = run_all("table1", made)
@@ -106,6 +107,24 @@ def test_table_1_runs_with_every_baseline_at_the_papers_scale(make: Make) -> Non
     assert list(random) == ["SAFER", "RSMI-NoMask", "RSMI"]
     for row in rows[-2:]:  # what fools on few draws only does not count
         assert float(random[row[0].text][4].text) >= float(row[2].text)
+
+
+def test_advaug_with_nothing_to_add_is_plain_fine_tuning(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    made = make()
+    cell = augmenting(Trained(encoder="bert-base", data="imdb", method="advaug"))
+    reproduce((replace(ITEMS["table11"], steps=lambda _scale: (cell,)),), *made)
+    file = made[0].file_of(cell)
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for record in lines[1:]:
+        record.update(outcome="failed") if record["outcome"] == "succeeded" else None
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    run_all("table11", made)
+    models = [Trained(encoder="bert-base", data="imdb", method=method) for method in METHODS]
+    added, plain = (made[0].trained(model) for model in models)
+    assert "imdb-bert-base-advaug: none of 24 attacked texts fooled the victim" in caplog.text
+    assert added["added_texts"] == 0
+    assert added["fingerprint"] == plain["fingerprint"]
+    assert "imdb | 24 | 0 (9,583)" in page_of("table11", made[0]).read_text(encoding="utf-8")
 
 
 def test_the_other_families_train_and_are_attacked(make: Make) -> None:
@@ -193,8 +212,6 @@ def test_records_of_other_weights_are_set_aside_and_made_again(make: Make, caplo
 def test_a_folder_of_another_scale_is_refused(make: Make) -> None:
     made = make()
     made[0].check_scale()
-    from dataclasses import replace
-
     with pytest.raises(DataError, match=r"another scale \(other num\)"):
         Results(replace(made[0].scale, num=3), made[0].folder).check_scale()
 

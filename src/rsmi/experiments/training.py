@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rsmi.classifier import RsmiClassifier
 from rsmi.data import TextDataset
-from rsmi.errors import TrainingError
 from rsmi.evaluation.running import versions
 from rsmi.experiments.machine import machine
 from rsmi.experiments.results import Results
@@ -19,6 +20,7 @@ from rsmi.method.checkpoint import is_checkpoint
 from rsmi.method.substitution import SynonymTable
 from rsmi.resources.vectors import WordVectors
 
+_logger = logging.getLogger(__name__)
 _DEV_TEXTS = 1000  # they choose an epoch, of a small scale
 
 
@@ -43,7 +45,8 @@ def train(model: Trained, results: Results, folder: Path) -> dict[str, Any]:
     scale = results.scale
     train_rows, dev_rows = _texts(model, scale)
     added = _added(model, results)
-    classifier, seconds = classifier_for(model, scale), None
+    idle = model.method == "advaug" and added is None
+    classifier, seconds = classifier_for(replace(model, method="finetune") if idle else model, scale), None
     if is_checkpoint(folder):
         classifier = RsmiClassifier.from_pretrained(folder, seed=model.seed)
     else:
@@ -87,13 +90,21 @@ def _texts(model: Trained, scale: Scale) -> tuple[TextDataset, TextDataset]:
 
 
 def _added(model: Trained, results: Results) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
-    """Return the adversarial texts of AdvAug and their true classes."""
+    """Return the adversarial texts of AdvAug and their true classes; None of other methods, and where there are none.
+
+    Nothing to add leaves plain fine-tuning; an error would end a reproduction that has hours of other work left.
+    """
     if model.method != "advaug":
         return None
     records = results.run(augmenting(model)).records
     fooled = [record for record in records if record.outcome == "succeeded"]
     if not fooled:
-        raise TrainingError(f"{model.name}: none of {len(records)} attacked texts fooled the victim: nothing to add")
+        _logger.warning(
+            "%s: none of %d attacked texts fooled the victim: nothing to add, which leaves plain fine-tuning",
+            model.name,
+            len(records),
+        )
+        return None
     return tuple(record.adversarial for record in fooled), tuple(record.label for record in fooled)
 
 
